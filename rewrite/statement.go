@@ -1,0 +1,118 @@
+package rewrite
+
+// Span is a piece of a statement's text and where it stands in it, so that a
+// position Postgres reports in the piece can be shown in what the user typed.
+type Span struct {
+	Text   string
+	Offset int // in bytes from the start of the statement
+}
+
+// Statement is one statement of rwproxy's own, or a native one that rwproxy
+// has to act on.
+type Statement interface {
+	// Tag is the command tag of its CommandComplete.
+	Tag() string
+	// Shadow is a statement for Postgres that parses and describes like this
+	// one: same result columns, same parameters, no effect if it were run.
+	// For a Drop it is the native statement itself, which Postgres is to run.
+	Shadow() string
+}
+
+// Name is a possibly qualified table name, as Postgres resolves it: folded to
+// lower case where it was bare, unquoted where it was quoted.
+type Name struct {
+	Catalog, Schema string // "" when not given
+	Table           string
+	Offset          int // of its first token, in bytes from the start of the statement
+}
+
+// CreateStreamingTable is CREATE STREAMING TABLE or CREATE OR REFRESH
+// STREAMING TABLE, with or without its flow.
+type CreateStreamingTable struct {
+	Text        string // the statement as typed
+	Target      Name
+	OrRefresh   bool
+	IfNotExists bool
+	Columns     []ColumnDef
+	Constraints []Span   // table constraints, PostgreSQL text
+	PartitionBy []string // stored, no effect
+	ClusterBy   *Span    // stored, no effect: CLUSTER BY …, for a NOTICE
+	Comment     *string
+	Properties  map[string]string
+	Schedule    *Schedule
+	Flow        *ReplaceWhere // nil when a CREATE FLOW is to follow
+}
+
+// ColumnDef is a declared column.
+type ColumnDef struct {
+	Name    string
+	Type    string // PostgreSQL type text, translated from Databricks names
+	Rest    Span   // NOT NULL, DEFAULT …, CHECK …, PRIMARY KEY …: PostgreSQL text
+	Comment *string
+	Offset  int
+}
+
+// ReplaceWhere is the flow itself.
+type ReplaceWhere struct {
+	Predicate Span
+	Query     Span
+}
+
+// Schedule is a parsed SCHEDULE or TRIGGER clause.
+type Schedule struct {
+	Text string // canonical: EVERY 1 DAYS, CRON '…' AT TIME ZONE '…', TRIGGER ON UPDATE …
+}
+
+// CreateFlow is CREATE FLOW … AS INSERT INTO … BY NAME REPLACE WHERE ….
+type CreateFlow struct {
+	Text    string
+	Name    string
+	Comment *string
+	Target  Name
+	Flow    ReplaceWhere
+}
+
+// Refresh is REFRESH [STREAMING] TABLE.
+type Refresh struct {
+	Text   string
+	Target Name
+	Full   bool
+	Where  *Span
+	Async  bool
+}
+
+// Drop is DROP TABLE or DROP STREAMING TABLE of one or more tables. Postgres
+// runs Native; rwproxy removes the flows of those tables in the same
+// transaction.
+type Drop struct {
+	Text    string
+	Targets []Name
+	Native  string // DROP TABLE …
+}
+
+// Tag implements Statement.
+func (*CreateStreamingTable) Tag() string { return "CREATE STREAMING TABLE" }
+
+// Tag implements Statement.
+func (*CreateFlow) Tag() string { return "CREATE FLOW" }
+
+// Tag implements Statement.
+func (*Refresh) Tag() string { return "REFRESH STREAMING TABLE" }
+
+// Tag implements Statement.
+func (*Drop) Tag() string { return "DROP TABLE" }
+
+// Shadow implements Statement.
+func (*CreateStreamingTable) Shadow() string { return noRows }
+
+// Shadow implements Statement.
+func (*CreateFlow) Shadow() string { return noRows }
+
+// Shadow implements Statement.
+func (*Refresh) Shadow() string { return noRows }
+
+// Shadow implements Statement.
+func (d *Drop) Shadow() string { return d.Native }
+
+// noRows describes as NoData without parameters.
+const noRows = "DO ''"
