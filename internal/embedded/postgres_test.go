@@ -3,6 +3,7 @@ package embedded
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,10 +30,10 @@ const ownerVariable = "RWPROXY_TEST_OWNER"
 func beOwner(directory string) {
 	p, err := Start(context.Background(), Config{DataDir: directory})
 	if err != nil {
-		os.Stderr.WriteString(err.Error() + "\n")
+		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	os.Stdout.WriteString(strconv.Itoa(p.Pid()) + "\n")
+	fmt.Println(p.Pid())
 	<-p.Done()
 	os.Exit(1)
 }

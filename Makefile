@@ -1,0 +1,48 @@
+# rwproxy: `make help` lists the targets.
+
+GO ?= go
+GOLANGCI_LINT := bin/golangci-lint
+
+# The race detector needs a C compiler.
+RACE := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build bin/rwproxy
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/rwproxy ./cmd/rwproxy
+
+.PHONY: demo
+demo: build ## Start a Postgres, rwproxy and a worked example; ARGS=--once ends by itself
+	bin/rwproxy demo $(ARGS)
+
+.PHONY: test
+test: postgres ## Run every test against real Postgres; ARGS are go test's
+	$(GO) test $(RACE) $(ARGS) ./...
+
+.PHONY: bench
+bench: postgres ## Run the benchmarks; ARGS are go test's
+	$(GO) test -run '^$$' -bench . -benchmem $(ARGS) ./...
+
+# Fails early, and once, when no server binaries are installed.
+.PHONY: postgres
+postgres:
+	@$(GO) test -count=1 -run '^$$' ./internal/embedded/pgtest
+
+.PHONY: lint
+lint: $(GOLANGCI_LINT) ## Run go vet and golangci-lint
+	$(GO) vet ./...
+	$(GOLANGCI_LINT) run ./...
+
+.PHONY: fmt
+fmt: $(GOLANGCI_LINT) ## Format the Go code
+	$(GOLANGCI_LINT) fmt ./...
+
+# The version is the one of tools/go.mod. The first build takes some minutes.
+$(GOLANGCI_LINT): tools/go.mod tools/go.sum
+	$(GO) build -modfile=tools/go.mod -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	@touch $@
