@@ -1,0 +1,50 @@
+package refresh
+
+import (
+	"context"
+	"strings"
+
+	"github.com/rwproxy/rwproxy/internal/pgsession"
+)
+
+// catalog answers what the translation of a query has to ask Postgres. It
+// implements rewrite.Catalog.
+type catalog struct {
+	ctx     context.Context //nolint:containedctx // it lives as long as one translation, whose interface has no context
+	session pgsession.Session
+}
+
+// Aggregates implements rewrite.Catalog.
+func (c catalog) Aggregates(names []string) (map[string]bool, error) {
+	bare := make([]string, len(names))
+	for i, name := range names {
+		bare[i] = name[strings.LastIndexByte(name, '.')+1:]
+	}
+	rows, err := c.session.Query(c.ctx,
+		"select distinct proname from pg_catalog.pg_proc where prokind = 'a' and proname = any ($1::text[])", bare)
+	if err != nil {
+		return nil, err
+	}
+	aggregate := make(map[string]bool, len(rows))
+	for _, r := range rows {
+		aggregate[r[0].Text] = true
+	}
+	found := make(map[string]bool, len(names))
+	for i, name := range names {
+		found[name] = aggregate[bare[i]]
+	}
+	return found, nil
+}
+
+// Columns implements rewrite.Catalog.
+func (c catalog) Columns(query string) ([]string, error) {
+	description, err := c.session.Describe(c.ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(description.Columns))
+	for i, column := range description.Columns {
+		names[i] = column.Name
+	}
+	return names, nil
+}

@@ -1,0 +1,36 @@
+-- The columns of relation $1: name, type, the type to cast to before a
+-- predicate sees the value, and what the planner of a refresh needs to know.
+-- An explicit cast to character(n), character varying(n), bit(n), bit varying(n)
+-- or a domain over one cuts the value; those are cast without their length.
+select a.attname,
+       format_type(a.atttypid, a.atttypmod),
+       case when coalesce(element.oid, base.oid) in (1042, 1043, 1560, 1562)
+            then 'pg_catalog.' || quote_ident(base.typname)
+            else format_type(a.atttypid, a.atttypmod) end,
+       a.atthasdef or a.attidentity <> '' or base.has_default,
+       col_description(a.attrelid, a.attnum) is not null,
+       (select quote_ident(n.nspname) || '.' || quote_ident(c.collname)
+          from pg_catalog.pg_collation c
+          join pg_catalog.pg_namespace n on n.oid = c.collnamespace
+          join pg_catalog.pg_type own on own.oid = a.atttypid
+         where c.oid = a.attcollation
+           and c.oid <> own.typcollation)
+  from pg_catalog.pg_attribute a
+  join lateral (
+        with recursive domain (oid, typtype, typbasetype, has_default) as (
+            select t.oid, t.typtype, t.typbasetype, t.typdefault is not null
+              from pg_catalog.pg_type t where t.oid = a.atttypid
+            union all
+            select t.oid, t.typtype, t.typbasetype, d.has_default or t.typdefault is not null
+              from domain d
+              join pg_catalog.pg_type t on t.oid = d.typbasetype
+             where d.typtype = 'd')
+        select t.oid, t.typname, t.typelem, t.typcategory, d.has_default
+          from domain d
+          join pg_catalog.pg_type t on t.oid = d.oid
+         where d.typtype <> 'd') base on true
+  left join pg_catalog.pg_type element on element.oid = base.typelem and base.typcategory = 'A'
+ where a.attrelid = $1::pg_catalog.regclass
+   and a.attnum > 0
+   and not a.attisdropped
+ order by a.attnum

@@ -1,0 +1,225 @@
+package refresh
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/rwproxy/rwproxy/flowstate"
+	"github.com/rwproxy/rwproxy/internal/pgdiag"
+	"github.com/rwproxy/rwproxy/internal/pgsession"
+	"github.com/rwproxy/rwproxy/rewrite"
+)
+
+// createStreamingTable is CREATE [OR REFRESH] STREAMING TABLE. The table, its
+// flow and the first load commit together: a definition that cannot be loaded
+// leaves nothing behind.
+func (e *Engine) createStreamingTable(ctx context.Context, c Client, st *rewrite.CreateStreamingTable) error {
+	if err := e.ensureInstalled(ctx, c); err != nil {
+		return err
+	}
+	target, err := e.lookup(ctx, c, st.Text, st.Target)
+	if err != nil {
+		return err
+	}
+	switch {
+	case target == nil:
+		return e.createNew(ctx, c, st)
+	case st.IfNotExists:
+		c.Notice(pgdiag.New("42P07", fmt.Sprintf("relation %q already exists, skipping", target.Name)))
+		return nil
+	case !st.OrRefresh:
+		return pgdiag.New("42P07", fmt.Sprintf("relation %q already exists", target.Name)).
+			WithDetail("TABLE_OR_VIEW_ALREADY_EXISTS").
+			WithHint("CREATE OR REFRESH STREAMING TABLE changes the definition of one that exists").
+			At(rewrite.CharPosition(st.Text, st.Target.Offset))
+	case target.Table == nil:
+		return notStreamingTable(st.Text, st.Target)
+	}
+	return e.replaceTable(ctx, c, st, target)
+}
+
+func (e *Engine) createNew(ctx context.Context, c Client, st *rewrite.CreateStreamingTable) error {
+	run := newRun(e, c, flowstate.KindWindow)
+	err := inTransaction(ctx, c, func() error {
+		settings, err := authorSettings(ctx, c)
+		if err != nil {
+			return err
+		}
+		name, err := creationName(ctx, c, st)
+		if err != nil {
+			return err
+		}
+		restore, err := pin(ctx, c, settings)
+		if err != nil {
+			return err
+		}
+		table, err := e.define(ctx, c, st, name, settings)
+		if err != nil {
+			return err
+		}
+		if err := flowstate.Create(ctx, c, *table); err != nil {
+			return err
+		}
+		noticeStoredOnly(c, st)
+		if st.Flow != nil {
+			if err := run.inPlace(ctx, name); err != nil {
+				return err
+			}
+		}
+		return restore(ctx)
+	})
+	return run.settle(ctx, err)
+}
+
+// creationName is the schema and name of a table that is to be created.
+func creationName(ctx context.Context, s pgsession.Session, st *rewrite.CreateStreamingTable) (rewrite.Name, error) {
+	name := st.Target
+	rows, err := s.Query(ctx, "select pg_catalog.current_database(), pg_catalog.current_schema()")
+	if err != nil {
+		return name, err
+	}
+	if name.Catalog != "" && name.Catalog != rows[0][0].Text {
+		return name, pgdiag.New("0A000", "cross-database references are not implemented").
+			WithHint("connect to the database that the table is to be in").
+			At(rewrite.CharPosition(st.Text, name.Offset))
+	}
+	name.Catalog = ""
+	if name.Schema == "" {
+		if rows[0][1].Null {
+			return name, pgdiag.New("3F000", "no schema has been selected to create in").
+				At(rewrite.CharPosition(st.Text, name.Offset))
+		}
+		name.Schema = rows[0][1].Text
+	}
+	return name, nil
+}
+
+// define creates the table, and the view of its flow if it has one, and
+// returns what is to be stored.
+func (e *Engine) define(ctx context.Context, s pgsession.Session, st *rewrite.CreateStreamingTable, name rewrite.Name, settings map[string]string) (*flowstate.StreamingTable, error) {
+	table := &flowstate.StreamingTable{
+		Target:      name,
+		Statement:   st.Text,
+		Properties:  st.Properties,
+		Comment:     st.Comment,
+		PartitionBy: st.PartitionBy,
+		Settings:    settings,
+		Declared:    len(st.Columns) > 0,
+	}
+	if st.Schedule != nil {
+		table.Schedule = st.Schedule.Text
+	}
+	var query *flowQuery
+	var view string
+	if st.Flow != nil {
+		var err error
+		if query, err = readQuery(ctx, s, st.Text, st.Flow.Query, lexicalOf(settings)); err != nil {
+			return nil, err
+		}
+		if view, err = query.createView(ctx, s, name); err != nil {
+			return nil, err
+		}
+	}
+	if err := createTarget(ctx, s, st, name, view); err != nil {
+		return nil, err
+	}
+	if st.Flow == nil {
+		return table, nil
+	}
+	flow, err := e.defineFlow(ctx, s, st.Text, name.Table, name, *st.Flow, query, view)
+	if err != nil {
+		return nil, err
+	}
+	table.Flow = flow
+	return table, nil
+}
+
+// createTarget creates the target table: with its declared columns, else with
+// those of the flow's view, else without any.
+func createTarget(ctx context.Context, s pgsession.Session, st *rewrite.CreateStreamingTable, name rewrite.Name, view string) error {
+	create := "create table " + name.SQL() + " ()"
+	switch {
+	case len(st.Columns) > 0:
+		create = "create table " + name.SQL() + " (\n" + tableElements(st) + "\n)"
+	case view != "":
+		create = "create table " + name.SQL() + " as select * from " + view + " with no data"
+	}
+	if _, err := s.Exec(ctx, create); err != nil {
+		return withoutPosition(err)
+	}
+	return writeComments(ctx, s, st, name, nil)
+}
+
+func tableElements(st *rewrite.CreateStreamingTable) string {
+	var elements []string
+	for _, c := range st.Columns {
+		elements = append(elements, columnElement(c))
+	}
+	for _, constraint := range st.Constraints {
+		elements = append(elements, constraint.Text+"\n")
+	}
+	return strings.Join(elements, ",\n")
+}
+
+func columnElement(c rewrite.ColumnDef) string {
+	element := rewrite.QuoteIdentifier(c.Name) + " " + c.Type
+	if c.Rest.Text != "" {
+		element += " " + c.Rest.Text + "\n" // the line end closes a line comment
+	}
+	return element
+}
+
+// writeComments makes the comments on a target those of the statement; old are
+// its columns before it, whose comments go when they are not repeated.
+func writeComments(ctx context.Context, s pgsession.Session, st *rewrite.CreateStreamingTable, name rewrite.Name, old []column) error {
+	comments := map[string]*string{}
+	for _, c := range old {
+		if c.hasComment {
+			comments[c.name] = nil
+		}
+	}
+	for _, c := range st.Columns {
+		if c.Comment != nil {
+			comments[c.Name] = c.Comment
+		}
+	}
+	if st.Comment != nil || old != nil {
+		if _, err := s.Exec(ctx, "comment on table "+name.SQL()+" is "+commentLiteral(st.Comment)); err != nil {
+			return err
+		}
+	}
+	for column, comment := range comments {
+		_, err := s.Exec(ctx, "comment on column "+name.SQL()+"."+rewrite.QuoteIdentifier(column)+" is "+commentLiteral(comment))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func commentLiteral(comment *string) string {
+	if comment == nil {
+		return "null"
+	}
+	return rewrite.QuoteLiteral(*comment)
+}
+
+// noticeStoredOnly says which clauses are stored and have no effect here.
+func noticeStoredOnly(c Client, st *rewrite.CreateStreamingTable) {
+	notice := func(clause, hint string) {
+		c.Notice(pgdiag.New("01000", clause+" is stored but has no effect").WithHint(hint))
+	}
+	if st.ClusterBy != nil {
+		notice("CLUSTER BY", "create an index on the columns you filter by")
+	}
+	if len(st.PartitionBy) > 0 {
+		notice("PARTITIONED BY", "the target is an ordinary table; create an index on the columns you filter by")
+	}
+	if _, found := st.Properties["pipelines.channel"]; found {
+		notice("table property \"pipelines.channel\"", "leave it out")
+	}
+	if st.Schedule != nil {
+		notice("the schedule", "run REFRESH STREAMING TABLE from your own scheduler")
+	}
+}

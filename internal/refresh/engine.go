@@ -1,0 +1,84 @@
+package refresh
+
+import (
+	"context"
+	"fmt"
+
+	"go.uber.org/zap"
+
+	"github.com/rwproxy/rwproxy/flowstate"
+	"github.com/rwproxy/rwproxy/internal/pgdiag"
+	"github.com/rwproxy/rwproxy/internal/pgsession"
+	"github.com/rwproxy/rwproxy/rewrite"
+)
+
+// Client is the client that a statement runs for: its own session on Postgres,
+// with its own rights. server.Client has its methods.
+type Client interface {
+	pgsession.Session
+	// Joined reports that the statement runs inside a transaction of the
+	// client's, which the engine must neither begin nor end.
+	Joined() bool
+	// Notice sends d to the client at once.
+	Notice(d *pgdiag.Diagnostic)
+	// User and Database are those of the client's startup message.
+	User() string
+	Database() string
+}
+
+// Metrics counts finished refreshes.
+type Metrics interface {
+	// Refreshed is called once for each refresh that has ended. reason is ""
+	// unless technique is a full recompute.
+	Refreshed(technique, reason, state string)
+}
+
+// Engine runs rwproxy's statements. It keeps no state of its own: any number
+// of engines may serve one database.
+type Engine struct {
+	service *flowstate.Service
+	logger  *zap.Logger
+	metrics Metrics
+}
+
+// New returns an engine that installs schemas and records failures through
+// service.
+func New(service *flowstate.Service, logger *zap.Logger, metrics Metrics) *Engine {
+	return &Engine{service: service, logger: logger, metrics: metrics}
+}
+
+// Run runs one statement for a client. forward says that Postgres is to run
+// the statement's Shadow next; its answer is then the client's.
+func (e *Engine) Run(ctx context.Context, c Client, statement rewrite.Statement) (forward bool, err error) {
+	switch st := statement.(type) {
+	case *rewrite.CreateStreamingTable:
+		err = e.createStreamingTable(ctx, c, st)
+	case *rewrite.CreateFlow:
+		err = e.createFlow(ctx, c, st)
+	case *rewrite.Refresh:
+		err = e.refresh(ctx, c, st)
+	case *rewrite.Drop:
+		return true, e.drop(ctx, c, st)
+	default:
+		err = fmt.Errorf("no such statement: %T", statement)
+	}
+	return false, err
+}
+
+// inTransaction runs do in a transaction: the client's if it is in one, else
+// one of its own that commits when do succeeds.
+func inTransaction(ctx context.Context, c Client, do func() error) error {
+	if c.Joined() {
+		return do()
+	}
+	if _, err := c.Exec(ctx, "begin isolation level read committed"); err != nil {
+		return err
+	}
+	if err := do(); err != nil {
+		// The connection may be what failed; Postgres then rolls back by itself.
+		_, _ = c.Exec(ctx, "rollback")
+		return err
+	}
+	_, err := c.Exec(ctx, "commit")
+	return err
+}

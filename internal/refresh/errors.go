@@ -1,0 +1,73 @@
+package refresh
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/rwproxy/rwproxy/internal/pgdiag"
+	"github.com/rwproxy/rwproxy/rewrite"
+)
+
+// relocate puts the position of an error that Postgres reported in a statement
+// holding a translated text, at prefix bytes, into the client's own statement.
+// It is dropped when it lies in what rwproxy has added.
+func relocate(err error, statement string, t rewrite.Translation, prefixCharacters int) error {
+	var d *pgdiag.Diagnostic
+	if !errors.As(err, &d) || d.Position == 0 {
+		return err
+	}
+	moved := *d
+	moved.Position = originPosition(statement, t, d.Position-prefixCharacters)
+	return &moved
+}
+
+// originPosition is the position in statement of character position of t.SQL,
+// 0 when it has none.
+func originPosition(statement string, t rewrite.Translation, position int) int {
+	if position < 1 {
+		return 0
+	}
+	offset := t.Origin(position)
+	if offset < 0 || offset > len(statement) {
+		return 0
+	}
+	return rewrite.CharPosition(statement, offset)
+}
+
+// withoutPosition drops a position that would point into text of ours.
+func withoutPosition(err error) error {
+	var d *pgdiag.Diagnostic
+	if !errors.As(err, &d) || d.Position == 0 {
+		return err
+	}
+	plain := *d
+	plain.Position = 0
+	return &plain
+}
+
+func undefinedTable(statement string, name rewrite.Name) *pgdiag.Diagnostic {
+	return pgdiag.New("42P01", fmt.Sprintf("relation %q does not exist", display(name))).
+		WithDetail("TABLE_OR_VIEW_NOT_FOUND").
+		At(rewrite.CharPosition(statement, name.Offset))
+}
+
+func notStreamingTable(statement string, name rewrite.Name) *pgdiag.Diagnostic {
+	return pgdiag.New("42601", fmt.Sprintf("%q is not a streaming table", display(name))).
+		WithDetail("STREAMING_TABLE_OPERATION_NOT_ALLOWED.NON_STREAMING_TABLE").
+		WithHint("CREATE STREAMING TABLE creates one; rwproxy.flows lists those there are").
+		At(rewrite.CharPosition(statement, name.Offset))
+}
+
+func withoutFlow(statement string, name rewrite.Name) *pgdiag.Diagnostic {
+	return pgdiag.New("0A000", fmt.Sprintf("streaming table %q has no flow", display(name))).
+		WithDetail("PIPELINE_DATASET_WITHOUT_FLOW").
+		WithHint("add one with CREATE FLOW … AS INSERT INTO " + display(name) + " BY NAME REPLACE WHERE …").
+		At(rewrite.CharPosition(statement, name.Offset))
+}
+
+func display(name rewrite.Name) string {
+	if name.Schema == "" {
+		return name.Table
+	}
+	return name.Schema + "." + name.Table
+}

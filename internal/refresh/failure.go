@@ -1,0 +1,80 @@
+package refresh
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/rwproxy/rwproxy/flowstate"
+	"github.com/rwproxy/rwproxy/internal/pgdiag"
+	"github.com/rwproxy/rwproxy/internal/pgsession"
+)
+
+// recordTimeout bounds the recording of a failure: the client waits for it.
+const recordTimeout = 5 * time.Second
+
+// recordFailure writes down that the refresh failed, and why. Its transaction
+// is gone by now. The client's connection records it if it still can; else, in
+// an aborted transaction of the client's or after the connection was lost, the
+// service connection does. If that fails too the history still shows the
+// refresh as failed, for want of a session that runs it.
+func (r *run) recordFailure(ctx context.Context, failure error) {
+	f := flowstate.Failure{
+		RefreshID: r.id, Schema: r.target.Schema, Name: r.target.Name, OID: r.target.OID, FlowName: r.target.Table.Flow.Name,
+		Kind: r.kind, RequestedBy: r.client.User(), StartedAt: r.began, Error: diagnostic(failure),
+	}
+	state := f.State()
+	r.engine.metrics.Refreshed(techniqueFullRecompute, r.plan.reason, state)
+	r.engine.logger.Warn("refresh failed", append(r.fields(), zap.String(keyCode, f.Error.Code))...)
+
+	var err error
+	if !r.client.Joined() && ctx.Err() == nil {
+		if err = flowstate.Fail(ctx, r.client, f); err == nil {
+			return
+		}
+	}
+	detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	err = r.engine.service.Do(detached, r.client.Database(), func(s pgsession.Session) error {
+		return flowstate.Fail(detached, s, f)
+	})
+	if err != nil {
+		r.engine.logger.Error("failed refresh not recorded", append(r.fields(), zap.Error(err))...)
+	}
+}
+
+func diagnostic(err error) *pgdiag.Diagnostic {
+	var d *pgdiag.Diagnostic
+	if errors.As(err, &d) {
+		return d
+	}
+	return pgdiag.New("XX000", err.Error())
+}
+
+// Log keys.
+const (
+	keyDatabase  = "database"
+	keyTarget    = "target"
+	keyRefresh   = "refresh_id"
+	keyTechnique = "technique"
+	keyReason    = "reason"
+	keyDeleted   = "rows_deleted"
+	keyInserted  = "rows_inserted"
+	keyDuration  = "duration"
+	keyCode      = "sqlstate"
+)
+
+func (r *run) fields() []zap.Field {
+	return []zap.Field{
+		zap.String(keyDatabase, r.client.Database()),
+		zap.String(keyTarget, r.target.Schema+"."+r.target.Name),
+		zap.String(keyRefresh, r.id),
+		zap.String(keyTechnique, r.plan.technique),
+		zap.String(keyReason, r.plan.reason),
+		zap.Int64(keyDeleted, r.deleted),
+		zap.Int64(keyInserted, r.written),
+		zap.Duration(keyDuration, time.Since(r.began)),
+	}
+}

@@ -1,0 +1,85 @@
+package refresh
+
+import (
+	"context"
+
+	"github.com/rwproxy/rwproxy/flowstate"
+	"github.com/rwproxy/rwproxy/internal/pgsession"
+	"github.com/rwproxy/rwproxy/rewrite"
+)
+
+// The technique of a refresh.
+const techniqueFullRecompute = "FULL_RECOMPUTE"
+
+// Why a window is recomputed. The first that applies, in this order, is given.
+const (
+	reasonFullRefresh       = "FULL_REFRESH"                        // REFRESH … FULL asks for it
+	reasonFirstRefresh      = "FIRST_REFRESH"                       // nothing to compare with
+	reasonOverride          = "UNSUPPORTED_REPLACE_WHERE_PREDICATE" // REFRESH … WHERE: the sources' changes are not told apart by it
+	reasonPredicateVolatile = "REPLACE_WHERE_NOT_DETERMINISTIC"
+	reasonPriorVolatile     = "PRIOR_REPLACE_WHERE_NOT_DETERMINISTIC"
+	reasonDefinitionChanged = "DEFINITION_CHANGED"
+	reasonSourceNotTracked  = "SOURCE_NOT_TRACKED" // what changed in the sources since is not recorded
+)
+
+// plan is how a refresh is run, and why so.
+type plan struct {
+	technique string
+	reason    string
+	window    string
+	checked   bool // rows may be stored with other values than the predicate saw
+}
+
+func (r *run) makePlan(ctx context.Context, w rewrite.Window) (plan, error) {
+	p := plan{technique: techniqueFullRecompute, reason: r.reason(), window: w.Predicate, checked: r.plan.checked}
+	if !p.checked {
+		triggers, err := hasBeforeInsertTrigger(ctx, r.client, r.target.OID)
+		if err != nil {
+			return plan{}, err
+		}
+		p.checked = triggers
+	}
+	return p, nil
+}
+
+func (r *run) reason() string {
+	table, flow := r.target.Table, r.target.Table.Flow
+	switch {
+	case r.kind == flowstate.KindFull:
+		return reasonFullRefresh
+	case table.LastRefresh == nil:
+		return reasonFirstRefresh
+	case r.kind == flowstate.KindOverride:
+		return reasonOverride
+	case flow.PredicateVolatile:
+		return reasonPredicateVolatile
+	case table.LastRefresh.PredicateVolatile:
+		return reasonPriorVolatile
+	case table.LastRefresh.DefinitionVersion != table.DefinitionVersion:
+		return reasonDefinitionChanged
+	}
+	return reasonSourceNotTracked
+}
+
+func (p plan) record() flowstate.PlanRecord {
+	return flowstate.PlanRecord{Technique: p.technique, Reason: p.reason, Window: p.window}
+}
+
+// hasBeforeInsertTrigger reports whether a row trigger of the target, or of a
+// partition of it, may change a row before it is stored.
+func hasBeforeInsertTrigger(ctx context.Context, s pgsession.Session, target uint32) (bool, error) {
+	const rowBeforeInsert = 1 | 2 | 4 // pg_trigger.tgtype
+	rows, err := s.Query(ctx, `
+		select exists (
+		       select from pg_catalog.pg_trigger t
+		        where t.tgtype & $2::int = $2::int
+		          and not t.tgisinternal
+		          and t.tgenabled <> 'D'
+		          and (t.tgrelid = $1::oid
+		               or t.tgrelid in (select relid from pg_catalog.pg_partition_tree($1::oid::regclass))))`,
+		int64(target), int64(rowBeforeInsert))
+	if err != nil {
+		return false, err
+	}
+	return rows[0][0].Text == "t", nil
+}

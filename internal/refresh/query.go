@@ -1,0 +1,142 @@
+package refresh
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"strings"
+
+	"github.com/rwproxy/rwproxy/internal/pgdiag"
+	"github.com/rwproxy/rwproxy/internal/pgsession"
+	"github.com/rwproxy/rwproxy/rewrite"
+)
+
+// viewSchema holds every flow's view. It is never on a search_path.
+const viewSchema = "rwproxy_flows"
+
+// flowQuery is a flow's query as Postgres is to read it.
+type flowQuery struct {
+	typed       rewrite.Span
+	translation rewrite.Translation
+	statement   string // the whole statement, for positions
+	lexical     rewrite.Lexical
+}
+
+// readQuery translates a query and has Postgres check it. It fails as the
+// query itself would, at the same place of the client's own text.
+func readQuery(ctx context.Context, s pgsession.Session, statement string, q rewrite.Span, lexical rewrite.Lexical) (*flowQuery, error) {
+	translation, err := rewrite.TranslateQuery(q, catalog{ctx, s}, lexical)
+	if err != nil {
+		return nil, err
+	}
+	query := &flowQuery{typed: q, translation: translation, statement: statement, lexical: lexical}
+	description, err := s.Describe(ctx, translation.SQL)
+	if err != nil {
+		return nil, query.locate(err)
+	}
+	if len(description.Parameters) > 0 {
+		return nil, pgdiag.New("42P02", "a flow's query cannot have parameters").
+			WithHint("write the values into the query; a stored flow has nobody to ask for them").
+			At(rewrite.CharPosition(statement, q.Offset))
+	}
+	if len(description.Columns) == 0 {
+		return nil, pgdiag.New("42601", "a flow's query must return columns").
+			WithHint("use SELECT, WITH … SELECT, VALUES or TABLE").
+			At(rewrite.CharPosition(statement, q.Offset))
+	}
+	return query, nil
+}
+
+// locate puts a position that Postgres reported in the translated query into
+// the statement the client sent.
+func (q *flowQuery) locate(err error) error {
+	return relocate(err, q.statement, q.translation, 0)
+}
+
+// createView stores the query as a view of the client's own, so that it reads
+// the sources with the author's rights, and returns its quoted, qualified name.
+func (q *flowQuery) createView(ctx context.Context, s pgsession.Session, target rewrite.Name) (string, error) {
+	view := viewSchema + "." + rewrite.QuoteIdentifier(viewName(target.Table))
+	if _, err := s.Exec(ctx, "create view "+view+" as\n"+q.translation.SQL); err != nil {
+		return "", withoutPosition(err)
+	}
+	if err := q.refuseFrozenWords(ctx, s, view); err != nil {
+		return "", err
+	}
+	return view, nil
+}
+
+// viewName is the table's name, so that a person recognises it, with a random
+// ending, so that it is free.
+func viewName(table string) string {
+	const longest = 63 - 1 - 8 // bytes of an identifier, less the ending
+	for len(table) > longest {
+		table = table[:len(table)-1]
+	}
+	var ending [4]byte
+	_, _ = rand.Read(ending[:]) // never fails since Go 1.24
+	return strings.ToValidUTF8(table, "") + "_" + hex.EncodeToString(ending[:])
+}
+
+// refuseFrozenWords refuses a query in which a string such as 'today' became a
+// constant date: the view would keep the day it was created on for ever.
+func (q *flowQuery) refuseFrozenWords(ctx context.Context, s pgsession.Session, view string) error {
+	rows, err := s.Query(ctx, "select pg_catalog.pg_get_viewdef($1::pg_catalog.regclass)", view)
+	if err != nil {
+		return err
+	}
+	if frozen := frozenWord(q.translation.SQL, rows[0][0].Text, q.lexical); frozen != nil {
+		return frozenError(frozen.word).
+			At(originPosition(q.statement, q.translation, rewrite.CharPosition(q.translation.SQL, frozen.offset)))
+	}
+	return nil
+}
+
+func frozenError(word string) *pgdiag.Diagnostic {
+	return pgdiag.New("0A000", "the date/time string '"+word+"' cannot be used in a flow").
+		WithDetail("Postgres would replace it by the date and time of this statement, once and for ever.").
+		WithHint("use current_date, current_date - 1, current_date + 1 or now()")
+}
+
+type frozen struct {
+	word   string
+	offset int // in bytes, in the text that was stored
+}
+
+// frozenWord returns the first special date/time string of text that is no
+// longer in what Postgres stored of it, nil if all are there still.
+func frozenWord(text, stored string, lexical rewrite.Lexical) *frozen {
+	inStored := map[string]int{}
+	for _, f := range specialWords(stored, rewrite.Lexical{}) {
+		inStored[f.word]++
+	}
+	for _, f := range specialWords(text, lexical) {
+		inStored[f.word]--
+		if inStored[f.word] < 0 {
+			return &f
+		}
+	}
+	return nil
+}
+
+func specialWords(text string, lexical rewrite.Lexical) []frozen {
+	tokens, err := rewrite.Tokens(text, lexical)
+	if err != nil {
+		return nil // Postgres has accepted the text; it prints no unterminated string
+	}
+	var words []frozen
+	for _, t := range tokens {
+		if t.Kind != rewrite.String {
+			continue
+		}
+		literal := text[t.Start:t.End]
+		word := strings.ToLower(strings.TrimSpace(strings.Trim(literal[strings.IndexByte(literal, '\''):], "'")))
+		for _, field := range strings.Fields(word) {
+			switch field {
+			case "now", "today", "tomorrow", "yesterday":
+				words = append(words, frozen{word: word, offset: t.Start})
+			}
+		}
+	}
+	return words
+}

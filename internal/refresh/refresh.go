@@ -1,0 +1,171 @@
+package refresh
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/rwproxy/rwproxy/flowstate"
+	"github.com/rwproxy/rwproxy/internal/pgdiag"
+	"github.com/rwproxy/rwproxy/internal/pgsession"
+	"github.com/rwproxy/rwproxy/rewrite"
+)
+
+// refresh is REFRESH [STREAMING] TABLE.
+func (e *Engine) refresh(ctx context.Context, c Client, st *rewrite.Refresh) error {
+	if st.Async {
+		return pgdiag.New("0A000", "REFRESH … ASYNC is not supported").
+			WithHint("leave ASYNC out: the statement returns when the refresh is done")
+	}
+	target, err := e.refreshable(ctx, c, st)
+	if err != nil {
+		return err
+	}
+	unlock, err := lockTarget(ctx, c, target.OID)
+	if err != nil {
+		return err
+	}
+	defer unlock(ctx)
+	// The refresh or the statement waited for may have changed the definition.
+	if target, err = e.refreshable(ctx, c, st); err != nil {
+		return err
+	}
+	run := newRun(e, c, flowstate.KindWindow)
+	run.target, run.text, run.where = target, st.Text, st.Where
+	switch {
+	case st.Full:
+		run.kind = flowstate.KindFull
+	case st.Where != nil:
+		run.kind = flowstate.KindOverride
+	}
+	if err := run.start(ctx); err != nil {
+		return err
+	}
+	if c.Joined() {
+		err = run.joined(ctx)
+	} else {
+		err = run.owned(ctx)
+	}
+	return run.settle(ctx, err)
+}
+
+// refreshable is the target of a REFRESH that may go on.
+func (e *Engine) refreshable(ctx context.Context, c Client, st *rewrite.Refresh) (*flowstate.Target, error) {
+	target, err := e.lookup(ctx, c, st.Text, st.Target)
+	switch {
+	case err != nil:
+		return nil, err
+	case target == nil:
+		return nil, undefinedTable(st.Text, st.Target)
+	case target.Table == nil && st.Where != nil:
+		return nil, pgdiag.New("42601", "the WHERE clause is only supported for streaming tables created with a FLOW REPLACE WHERE clause").
+			WithDetail("STREAMING_TABLE_OPERATION_NOT_ALLOWED.UNSUPPORTED_OPERATION").
+			WithHint(fmt.Sprintf("%q is not a streaming table", display(st.Target))).
+			At(rewrite.CharPosition(st.Text, st.Where.Offset))
+	case target.Table == nil:
+		return nil, notStreamingTable(st.Text, st.Target)
+	case target.Table.Flow == nil:
+		return nil, withoutFlow(st.Text, st.Target)
+	case st.Full && !target.Table.ResetAllowed():
+		return nil, pgdiag.New("42000", fmt.Sprintf("table %q cannot be fully refreshed", target.Name)).
+			WithDetail("TABLE_NOT_RESETTABLE: its table property pipelines.reset.allowed is false.").
+			WithHint("use REFRESH STREAMING TABLE … WHERE to recompute a part of it").
+			At(rewrite.CharPosition(st.Text, st.Target.Offset))
+	}
+	return target, nil
+}
+
+// lockTarget lets one refresh of a target run at a time. Outside a transaction
+// the lock is the session's, taken before the refresh's own transaction takes
+// its snapshot, so that it sees what the refresh before it has written.
+func lockTarget(ctx context.Context, c Client, target uint32) (unlock func(context.Context), err error) {
+	if c.Joined() {
+		_, err := c.Exec(ctx, "select pg_catalog.pg_advisory_xact_lock($1::int, $2::oid::int)", int64(flowstate.LockClass), int64(target))
+		return func(context.Context) {}, err
+	}
+	_, err = c.Exec(ctx, "select pg_catalog.pg_advisory_lock($1::int, $2::oid::int)", int64(flowstate.LockClass), int64(target))
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) {
+		// A connection that is gone has given its locks back.
+		_, _ = c.Exec(ctx, "select pg_catalog.pg_advisory_unlock($1::int, $2::oid::int)", int64(flowstate.LockClass), int64(target))
+	}, nil
+}
+
+// joined refreshes inside the client's transaction, at its isolation level.
+func (r *run) joined(ctx context.Context) error {
+	if err := lockSources(ctx, r.client, r.target.Table.Flow.View); err != nil {
+		return err
+	}
+	restore, err := pin(ctx, r.client, r.target.Table.Settings)
+	if err != nil {
+		return err
+	}
+	if err := r.replaceWindow(ctx); err != nil {
+		return err
+	}
+	return restore(ctx)
+}
+
+// lockSources locks the base tables of a view against TRUNCATE and rewriting
+// ALTER TABLE, which do not respect snapshots, with the rights of its owner.
+// LOCK TABLE itself is refused in the implicit transaction of a pipeline.
+func lockSources(ctx context.Context, s pgsession.Session, view string) error {
+	_, err := s.Exec(ctx, "do "+rewrite.QuoteLiteral("begin lock table "+view+" in access share mode; end"))
+	return withoutPosition(err)
+}
+
+// attempts is how often a refresh that owns its transaction is tried when it
+// meets another writer of the same rows.
+const attempts = 3
+
+// owned refreshes in a transaction of its own, and tries again when another
+// writer of the same rows was first.
+func (r *run) owned(ctx context.Context) error {
+	for attempt := 1; ; attempt++ {
+		err := r.attempt(ctx, attempt == attempts)
+		if err == nil {
+			return nil
+		}
+		_, _ = r.client.Exec(ctx, "rollback") // fails only with the connection
+		if attempt == attempts || ctx.Err() != nil || !retryable(pgdiag.Code(err), attempt) {
+			return err
+		}
+	}
+}
+
+// retryable reports whether a fresh snapshot may succeed: after a serialization
+// failure or a deadlock always, after a unique violation once (the other
+// writer's row may lie in the window).
+func retryable(code string, attempt int) bool {
+	switch code {
+	case "40001", "40P01":
+		return true
+	case "23505":
+		return attempt == 1
+	}
+	return false
+}
+
+func (r *run) attempt(ctx context.Context, exclusive bool) error {
+	if _, err := r.client.Exec(ctx, "begin isolation level repeatable read"); err != nil {
+		return err
+	}
+	// LOCK TABLE takes no snapshot; whatever comes next does.
+	if _, err := r.client.Exec(ctx, "lock table "+r.target.Table.Flow.View+" in access share mode"); err != nil {
+		return withoutPosition(err)
+	}
+	if exclusive {
+		if _, err := r.client.Exec(ctx, "lock table "+r.target.QualifiedName().SQL()+" in share row exclusive mode"); err != nil {
+			return withoutPosition(err)
+		}
+	}
+	if _, err := pin(ctx, r.client, r.target.Table.Settings); err != nil {
+		return err
+	}
+	if err := r.replaceWindow(ctx); err != nil {
+		return err
+	}
+	_, err := r.client.Exec(ctx, "commit")
+	return err
+}

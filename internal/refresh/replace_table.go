@@ -1,0 +1,210 @@
+package refresh
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/rwproxy/rwproxy/flowstate"
+	"github.com/rwproxy/rwproxy/internal/pgdiag"
+	"github.com/rwproxy/rwproxy/internal/pgsession"
+	"github.com/rwproxy/rwproxy/rewrite"
+)
+
+// replaceTable is CREATE OR REFRESH of a streaming table that exists: its
+// definition becomes the statement's, then its window is refreshed. Metadata
+// that the statement does not repeat is removed; columns are only ever added.
+// All of it commits together.
+func (e *Engine) replaceTable(ctx context.Context, c Client, st *rewrite.CreateStreamingTable, target *flowstate.Target) error {
+	unlock, err := lockTarget(ctx, c, target.OID)
+	if err != nil {
+		return err
+	}
+	defer unlock(ctx)
+	run := newRun(e, c, flowstate.KindWindow)
+	err = inTransaction(ctx, c, func() error {
+		settings, err := authorSettings(ctx, c)
+		if err != nil {
+			return err
+		}
+		restore, err := pin(ctx, c, settings)
+		if err != nil {
+			return err
+		}
+		if err := e.redefine(ctx, c, st, target, settings); err != nil {
+			return err
+		}
+		noticeStoredOnly(c, st)
+		if st.Flow != nil || target.Table.Flow != nil {
+			if err := run.inPlace(ctx, target.QualifiedName()); err != nil {
+				return err
+			}
+		}
+		return restore(ctx)
+	})
+	return run.settle(ctx, err)
+}
+
+// redefine changes the stored definition and the table's columns.
+func (e *Engine) redefine(ctx context.Context, s pgsession.Session, st *rewrite.CreateStreamingTable, target *flowstate.Target, settings map[string]string) error {
+	name := target.QualifiedName()
+	// Readers go on; other writers, who would meet half a definition, wait.
+	if _, err := s.Exec(ctx, "lock table "+name.SQL()+" in share row exclusive mode"); err != nil {
+		return err
+	}
+	old, err := columnsOf(ctx, s, name.SQL())
+	if err != nil {
+		return err
+	}
+	table := flowstate.StreamingTable{
+		Target: name, Statement: st.Text, Properties: st.Properties, Comment: st.Comment,
+		PartitionBy: st.PartitionBy, Settings: settings, Declared: len(st.Columns) > 0, Flow: target.Table.Flow,
+	}
+	if st.Schedule != nil {
+		table.Schedule = st.Schedule.Text
+	}
+	if err := declareColumns(ctx, s, st, name, old); err != nil {
+		return err
+	}
+	if st.Flow != nil {
+		if table.Flow, err = e.redefineFlow(ctx, s, st, target, settings); err != nil {
+			return err
+		}
+	}
+	if err := writeComments(ctx, s, st, name, old); err != nil {
+		return err
+	}
+	return flowstate.Replace(ctx, s, target.OID, table)
+}
+
+// declareColumns adds the declared columns that the table lacks, and refuses a
+// declaration that would change a type.
+func declareColumns(ctx context.Context, s pgsession.Session, st *rewrite.CreateStreamingTable, name rewrite.Name, old []column) error {
+	existing := byName(old)
+	for _, c := range st.Columns {
+		was, found := existing[c.Name]
+		if !found {
+			if _, err := s.Exec(ctx, "alter table "+name.SQL()+" add column "+columnElement(c)); err != nil {
+				return withoutPosition(err)
+			}
+			continue
+		}
+		typ, err := typeName(ctx, s, c.Type)
+		if err != nil {
+			return err
+		}
+		if typ != was.typ {
+			return typeChange(c.Name, was.typ, typ).At(rewrite.CharPosition(st.Text, c.Offset))
+		}
+	}
+	return nil
+}
+
+// typeName is a type as format_type prints it, so that spellings compare.
+func typeName(ctx context.Context, s pgsession.Session, typ string) (string, error) {
+	description, err := s.Describe(ctx, "select null::"+typ)
+	if err != nil {
+		return "", withoutPosition(err)
+	}
+	c := description.Columns[0]
+	rows, err := s.Query(ctx, "select pg_catalog.format_type($1::oid, $2::int)", int64(c.TypeOID), int64(c.TypeModifier))
+	if err != nil {
+		return "", err
+	}
+	return rows[0][0].Text, nil
+}
+
+func typeChange(column, from, to string) *pgdiag.Diagnostic {
+	return pgdiag.New("42804", fmt.Sprintf("cannot change the type of column %q from %s to %s", column, from, to)).
+		WithDetail("The rows outside the window keep the old type; the table and its definition are unchanged.").
+		WithHint("cast the expression to " + from + " in the query, or give the new expression another column name")
+}
+
+// redefineFlow replaces the flow's view and adds the columns that are new in
+// it. Roles that could read the old view can read the new one.
+func (e *Engine) redefineFlow(ctx context.Context, s pgsession.Session, st *rewrite.CreateStreamingTable, target *flowstate.Target, settings map[string]string) (*flowstate.Flow, error) {
+	name := target.QualifiedName()
+	query, err := readQuery(ctx, s, st.Text, st.Flow.Query, lexicalOf(settings))
+	if err != nil {
+		return nil, err
+	}
+	view, err := query.createView(ctx, s, name)
+	if err != nil {
+		return nil, err
+	}
+	flowName := name.Table
+	if old := target.Table.Flow; old != nil {
+		flowName = old.Name
+		if err := refuseTypeChanges(ctx, s, st, name, old.View, view); err != nil {
+			return nil, err
+		}
+		if err := copyGrants(ctx, s, old.View, view); err != nil {
+			return nil, err
+		}
+		// Postgres itself says so if the client does not own it.
+		if _, err := s.Exec(ctx, "drop view "+old.View); err != nil {
+			return nil, err
+		}
+	}
+	if len(st.Columns) == 0 {
+		if err := addViewColumns(ctx, s, name, view); err != nil {
+			return nil, err
+		}
+	}
+	return e.defineFlow(ctx, s, st.Text, flowName, name, *st.Flow, query, view)
+}
+
+// refuseTypeChanges refuses a query whose column has neither the type it had
+// in the old query nor that of the target.
+func refuseTypeChanges(ctx context.Context, s pgsession.Session, st *rewrite.CreateStreamingTable, name rewrite.Name, oldView, newView string) error {
+	targetColumns, err := columnsOf(ctx, s, name.SQL())
+	if err != nil {
+		return err
+	}
+	oldColumns, err := columnsOf(ctx, s, oldView)
+	if err != nil {
+		return err
+	}
+	newColumns, err := columnsOf(ctx, s, newView)
+	if err != nil {
+		return err
+	}
+	inTarget, inOld := byName(targetColumns), byName(oldColumns)
+	for _, c := range newColumns {
+		was, found := inTarget[c.name]
+		if found && c.typ != was.typ && c.typ != inOld[c.name].typ {
+			return typeChange(c.name, was.typ, c.typ).At(rewrite.CharPosition(st.Text, st.Flow.Query.Offset))
+		}
+	}
+	return nil
+}
+
+// copyGrants gives the roles that may read one view the right to read another.
+func copyGrants(ctx context.Context, s pgsession.Session, from, to string) error {
+	rows, err := s.Query(ctx, `
+		select coalesce(quote_ident(r.rolname), 'public'), granted.is_grantable
+		  from pg_catalog.pg_class c
+		 cross join lateral pg_catalog.aclexplode(c.relacl) granted
+		  left join pg_catalog.pg_roles r on r.oid = granted.grantee
+		 where c.oid = $1::pg_catalog.regclass
+		   and granted.privilege_type = 'SELECT'
+		   and granted.grantee <> c.relowner`, from)
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		grant := "grant select on " + to + " to " + r[0].Text
+		if r[1].Text == "t" {
+			grant += " with grant option"
+		}
+		if _, err := s.Exec(ctx, grant); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lexicalOf is how string literals are read under a flow's settings.
+func lexicalOf(settings map[string]string) rewrite.Lexical {
+	return rewrite.Lexical{BackslashEscapes: strings.EqualFold(settings[settingStandardStrings], "off")}
+}

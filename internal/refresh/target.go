@@ -1,0 +1,56 @@
+package refresh
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/rwproxy/rwproxy/flowstate"
+	"github.com/rwproxy/rwproxy/internal/pgdiag"
+	"github.com/rwproxy/rwproxy/internal/pgsession"
+	"github.com/rwproxy/rwproxy/rewrite"
+)
+
+// ensureInstalled has the service connection install schema rwproxy in the
+// client's database if it is not there yet.
+func (e *Engine) ensureInstalled(ctx context.Context, c Client) error {
+	installed, err := flowstate.Installed(ctx, c)
+	if err != nil || installed {
+		return err
+	}
+	return e.service.EnsureInstalled(ctx, c.Database())
+}
+
+// lookup finds a relation and, if it is a streaming table, its definition; nil
+// if there is no such relation. Flows whose target was dropped without rwproxy
+// are removed first.
+func (e *Engine) lookup(ctx context.Context, c Client, statement string, name rewrite.Name) (*flowstate.Target, error) {
+	if name.Catalog != "" && name.Catalog != c.Database() {
+		return nil, pgdiag.New("0A000", "cross-database references are not implemented").
+			WithHint("connect to the database that holds the table").
+			At(rewrite.CharPosition(statement, name.Offset))
+	}
+	installed, err := flowstate.Installed(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if installed {
+		if err := flowstate.Sweep(ctx, c); err != nil {
+			return nil, err
+		}
+	}
+	return flowstate.Lookup(ctx, c, name)
+}
+
+// insertChecked inserts a window's rows and returns how many it wrote, and how
+// many of those the target holds outside the window.
+func insertChecked(ctx context.Context, s pgsession.Session, w rewrite.Window) (written, outside int64, err error) {
+	rows, err := s.Query(ctx, w.InsertChecked())
+	if err != nil {
+		return 0, 0, err
+	}
+	if written, err = strconv.ParseInt(rows[0][0].Text, 10, 64); err != nil {
+		return 0, 0, err
+	}
+	outside, err = strconv.ParseInt(rows[0][1].Text, 10, 64)
+	return written, outside, err
+}
