@@ -3,7 +3,6 @@ package integration
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -12,44 +11,79 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/rwproxy/rwproxy/internal/embedded/pgtest"
+	"github.com/rwproxy/rwproxy/internal/embedded"
 )
 
 // patience is how long a condition may take to become true on a busy machine.
 const patience = 60 * time.Second
 
-func TestMain(m *testing.M) {
-	scratch, err := os.MkdirTemp("", "rwproxy-integration-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	scratchDir = scratch
-	code := pgtest.Run(m, "max_connections=300")
-	if shared != nil {
-		if err := shared.stop(); err != nil {
-			fmt.Fprintln(os.Stderr, "the shared proxy:", err)
-			code = 1
-		}
-	}
-	if err := os.RemoveAll(scratch); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(runTests(m)) }
 
 var (
 	scratchDir string
-
-	sharedOnce sync.Once
-	shared     *proxy
-	errShared  error
+	server     *embedded.Postgres // in front of which shared runs
+	shared     *proxy             // of all tests that do not harm it
+	databases  atomic.Int64       // numbers the databases of server
 )
+
+// runTests starts a Postgres and a proxy, runs the tests, and stops both.
+func runTests(m *testing.M) (status int) {
+	failed := func(err error) bool {
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "integration:", err)
+			status = 1
+		}
+		return err != nil
+	}
+	var err error
+	if scratchDir, err = os.MkdirTemp("", "rwproxy-integration-"); failed(err) {
+		return status
+	}
+	defer func() { failed(os.RemoveAll(scratchDir)) }()
+	// The unprivileged user that the server runs as must reach its data.
+	if failed(os.Chmod(scratchDir, 0o755)) {
+		return status
+	}
+	if server, err = startServer("shared"); failed(err) {
+		return status
+	}
+	defer func() { failed(stopServer(server)) }()
+	if shared, err = startProxy(server.URL("postgres")); failed(err) {
+		return status
+	}
+	defer func() { failed(shared.stop()) }()
+	return m.Run()
+}
+
+// startServer starts a Postgres whose data lives as long as the tests do.
+func startServer(name string) (*embedded.Postgres, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return embedded.Start(ctx, embedded.Config{
+		DataDir: filepath.Join(scratchDir, name),
+		Bin:     os.Getenv("RWPROXY_TEST_PG_BIN"),
+		Trust:   true,
+		Settings: map[string]string{
+			"autovacuum":         "off",
+			"fsync":              "off",
+			"full_page_writes":   "off",
+			"max_connections":    "300",
+			"shared_buffers":     "32MB",
+			"synchronous_commit": "off",
+		},
+	})
+}
+
+func stopServer(s *embedded.Postgres) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return s.Stop(ctx)
+}
 
 // program builds rwproxy with the race detector, once.
 var program = sync.OnceValues(func() (string, error) {
@@ -151,16 +185,6 @@ func (p *proxy) url(direct string) string {
 	return u.String()
 }
 
-// sharedProxy returns the proxy that all tests share which do not harm it.
-func sharedProxy(t testing.TB) *proxy {
-	t.Helper()
-	sharedOnce.Do(func() { shared, errShared = startProxy(pgtest.Server(t).URL("postgres")) })
-	if errShared != nil {
-		t.Fatal(errShared)
-	}
-	return shared
-}
-
 // ownProxy starts a proxy for one test, which may kill it; else it must stop
 // cleanly when the test ends.
 func ownProxy(t *testing.T, upstream string, settings ...string) *proxy {
@@ -184,24 +208,33 @@ func ownProxy(t *testing.T, upstream string, settings ...string) *proxy {
 
 // database is a fresh database of one test: through the proxy, and past it.
 type database struct {
-	url    string // through the shared proxy
+	name   string
+	url    string // through the proxy
 	direct string
 	zone   string // its TimeZone setting
 }
 
-// newDatabase makes a database whose time zone has noon about now: no test that
-// uses current_date can meet a midnight.
+// newDatabase makes a database, dropped when the test ends, whose time zone has
+// noon about now: no test that uses current_date can meet a midnight.
 func newDatabase(t testing.TB) database {
 	t.Helper()
-	direct := pgtest.Database(t)
-	d := database{url: sharedProxy(t).url(direct), direct: direct, zone: noonZone(time.Now())}
-	u, err := url.Parse(direct)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := connect(t, direct)
-	s.exec(fmt.Sprintf(`alter database %q set timezone = '%s'`, strings.TrimPrefix(u.Path, "/"), d.zone))
-	s.close()
+	return newDatabaseOn(t, server, shared)
+}
+
+func newDatabaseOn(t testing.TB, server *embedded.Postgres, p *proxy) database {
+	t.Helper()
+	name := fmt.Sprintf("test_%d", databases.Add(1))
+	direct := server.URL(name)
+	d := database{name: name, url: p.url(direct), direct: direct, zone: noonZone(time.Now())}
+	admin := connect(t, server.URL("postgres"))
+	admin.exec("create database "+name+" template template0",
+		"alter database "+name+" set timezone = '"+d.zone+"'")
+	admin.close()
+	t.Cleanup(func() {
+		admin := connect(t, server.URL("postgres"))
+		admin.exec("drop database " + name + " with (force)")
+		admin.close()
+	})
 	return d
 }
 
@@ -262,13 +295,4 @@ func (b *logBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.buf.String()
-}
-
-// asExitError returns the exit error in err's chain, nil if there is none.
-func asExitError(err error) *exec.ExitError {
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		return exit
-	}
-	return nil
 }
