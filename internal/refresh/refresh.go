@@ -2,6 +2,7 @@ package refresh
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/rwproxy/rwproxy/flowstate"
@@ -112,7 +113,19 @@ func (r *run) joined(ctx context.Context) error {
 // LOCK TABLE itself is refused in the implicit transaction of a pipeline.
 func lockSources(ctx context.Context, s pgsession.Session, view string) error {
 	_, err := s.Exec(ctx, "do "+rewrite.QuoteLiteral("begin lock table "+view+" in access share mode; end"))
-	return withoutPosition(err)
+	return viewError(err, view)
+}
+
+// viewError adds the way out when the client may not read the flow's view,
+// which only its author may at first.
+func viewError(err error, view string) error {
+	var d *pgdiag.Diagnostic
+	if !errors.As(err, &d) || d.Code != "42501" {
+		return withoutPosition(err)
+	}
+	own := *d
+	own.Hint = "a role that refreshes needs SELECT, INSERT and DELETE on the table, and its owner's GRANT SELECT ON " + view
+	return &own
 }
 
 // attempts is how often a refresh that owns its transaction is tried when it
@@ -153,7 +166,7 @@ func (r *run) attempt(ctx context.Context, exclusive bool) error {
 	}
 	// LOCK TABLE takes no snapshot; whatever comes next does.
 	if _, err := r.client.Exec(ctx, "lock table "+r.target.Table.Flow.View+" in access share mode"); err != nil {
-		return withoutPosition(err)
+		return viewError(err, r.target.Table.Flow.View)
 	}
 	if exclusive {
 		if _, err := r.client.Exec(ctx, "lock table "+r.target.QualifiedName().SQL()+" in share row exclusive mode"); err != nil {

@@ -21,6 +21,13 @@ func (e *Engine) replaceTable(ctx context.Context, c Client, st *rewrite.CreateS
 		return err
 	}
 	defer unlock(ctx)
+	// What was waited for may have changed or dropped it.
+	if target, err = e.lookup(ctx, c, st.Text, st.Target); err != nil {
+		return err
+	}
+	if target == nil || target.Table == nil {
+		return undefinedTable(st.Text, st.Target)
+	}
 	run := newRun(e, c, flowstate.KindWindow)
 	err = inTransaction(ctx, c, func() error {
 		settings, err := authorSettings(ctx, c)
