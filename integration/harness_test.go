@@ -69,12 +69,11 @@ func startServer(name string) (*embedded.Postgres, error) {
 		Bin:     os.Getenv("RWPROXY_TEST_PG_BIN"),
 		Trust:   true,
 		Settings: map[string]string{
-			"autovacuum":         "off",
-			"fsync":              "off",
-			"full_page_writes":   "off",
-			"max_connections":    "300",
-			"shared_buffers":     "32MB",
-			"synchronous_commit": "off",
+			"autovacuum":       "off",
+			"fsync":            "off",
+			"full_page_writes": "off",
+			"max_connections":  "300",
+			"shared_buffers":   "32MB",
 		},
 	})
 }

@@ -14,7 +14,7 @@ func (s *session) role(d database, name string) string {
 	s.t.Cleanup(func() {
 		// Runs before the database is dropped, with everything the role has there.
 		admin := connect(s.t, d.direct)
-		admin.exec(`drop owned by `+role+` cascade`, `drop role `+role)
+		admin.exec(`reassign owned by `+role+` to postgres`, `drop owned by `+role+` cascade`, `drop role `+role)
 		admin.close()
 	})
 	return role

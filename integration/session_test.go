@@ -184,3 +184,12 @@ func describe(err error) string {
 	}
 	return text
 }
+
+// sqlState returns the SQLSTATE of an error, "" if it is not Postgres's.
+func sqlState(err error) string {
+	var e *pgconn.PgError
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return ""
+}
