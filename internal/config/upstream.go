@@ -1,10 +1,8 @@
 package config
 
 import (
-	"crypto/tls"
+	"crypto/x509"
 	"errors"
-	"net"
-	"strconv"
 	"strings"
 	"time"
 
@@ -19,12 +17,15 @@ const defaultConnectTimeout = 10 * time.Second
 type Upstream struct {
 	// Service is how the proxy itself connects.
 	Service *pgx.ConnConfig
-	// Network and Address are where a client's session goes, for net.Dial.
-	Network, Address string
-	// TLS are the attempts of a session, in order; nil is a plain connection.
-	// sslmode prefer has two: TLS, then plain.
-	TLS []*tls.Config
-	// ConnectTimeout bounds one attempt.
+	// Host is where clients' sessions go: a name, an address, or the directory
+	// of a Unix socket.
+	Host string
+	Port int
+	// SSLMode is libpq's, never "allow".
+	SSLMode string
+	// RootCAs verifies the server's certificate; nil means the system's.
+	RootCAs *x509.CertPool
+	// ConnectTimeout bounds one attempt to connect.
 	ConnectTimeout time.Duration
 }
 
@@ -37,29 +38,42 @@ func NewUpstream(conninfo string) (*Upstream, error) {
 	if err != nil {
 		return nil, errors.New(describe(err))
 	}
-	if service.ConnectTimeout == 0 {
-		service.ConnectTimeout = defaultConnectTimeout
-	}
-	u := &Upstream{
-		Service:        service,
-		Network:        "tcp",
-		Address:        net.JoinHostPort(service.Host, strconv.Itoa(int(service.Port))),
-		TLS:            []*tls.Config{service.TLSConfig},
-		ConnectTimeout: service.ConnectTimeout,
-	}
 	for _, fallback := range service.Fallbacks {
 		if fallback.Host != service.Host || fallback.Port != service.Port {
 			return nil, errors.New("names several hosts: name one")
 		}
-		u.TLS = append(u.TLS, fallback.TLSConfig)
 	}
-	if strings.HasPrefix(service.Host, "/") || strings.HasPrefix(service.Host, "@") {
-		u.Network = "unix"
-		u.Address = service.Host + "/.s.PGSQL." + strconv.Itoa(int(service.Port))
-		u.TLS = []*tls.Config{nil}
+	if service.ConnectTimeout == 0 {
+		service.ConnectTimeout = defaultConnectTimeout
 	}
 	service.RuntimeParams["application_name"] = "rwproxy"
-	return u, nil
+	u := &Upstream{
+		Service:        service,
+		Host:           service.Host,
+		Port:           int(service.Port),
+		ConnectTimeout: service.ConnectTimeout,
+	}
+	u.SSLMode, u.RootCAs, err = protection(service)
+	return u, err
+}
+
+// protection returns the sslmode that pgx has read and turned into attempts to
+// connect, and the certificates of its sslrootcert.
+func protection(service *pgx.ConnConfig) (string, *x509.CertPool, error) {
+	first := service.TLSConfig
+	switch {
+	case first == nil && len(service.Fallbacks) == 0:
+		return "disable", nil, nil
+	case first == nil:
+		return "", nil, errors.New("sslmode allow is not supported: use prefer or disable")
+	case len(service.Fallbacks) > 0:
+		return "prefer", first.RootCAs, nil
+	case !first.InsecureSkipVerify:
+		return "verify-full", first.RootCAs, nil
+	case first.VerifyPeerCertificate != nil:
+		return "verify-ca", first.RootCAs, nil
+	}
+	return "require", first.RootCAs, nil
 }
 
 func parseUpstream(value string) (*Upstream, error) {
@@ -78,7 +92,7 @@ func describe(err error) string {
 	)
 	text := err.Error()
 	for _, known := range []struct{ part, fault string }{
-		{"sslmode is invalid", "sslmode is none of disable, allow, prefer, require, verify-ca, verify-full"},
+		{"sslmode is invalid", "sslmode is none of disable, prefer, require, verify-ca, verify-full"},
 		{"failed to configure TLS", "the TLS settings cannot be used: check sslmode, sslrootcert, sslcert and sslkey"},
 		{"invalid port", "the port is not a number from 1 to 65535" + percent},
 	} {

@@ -12,8 +12,8 @@ func TestAnUpstreamIsAServiceConnectionAndATargetOfSessions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if u.Network != "tcp" || u.Address != "db.example:6000" || u.ConnectTimeout != 3*time.Second {
-		t.Errorf("target = %s %s %s", u.Network, u.Address, u.ConnectTimeout)
+	if u.Host != "db.example" || u.Port != 6000 || u.SSLMode != "disable" || u.ConnectTimeout != 3*time.Second {
+		t.Errorf("target = %+v", u)
 	}
 	s := u.Service
 	if s.User != "flow" || s.Password != "s#cret" || s.Database != "main" || s.RuntimeParams["application_name"] != "rwproxy" {
@@ -21,26 +21,20 @@ func TestAnUpstreamIsAServiceConnectionAndATargetOfSessions(t *testing.T) {
 	}
 }
 
-func TestSSLModeBecomesAttemptsInOrder(t *testing.T) {
+func TestSSLModeIsLibpqs(t *testing.T) {
 	t.Parallel()
-	for mode, want := range map[string]string{
-		"disable": "plain", "allow": "plain, TLS", "prefer": "TLS, plain", "require": "TLS", "verify-full": "TLS",
-	} {
+	for _, mode := range []string{"disable", "prefer", "require", "verify-ca", "verify-full"} {
 		u, err := NewUpstream("host=db.example user=u sslmode=" + mode)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var attempts []string
-		for _, attempt := range u.TLS {
-			if attempt == nil {
-				attempts = append(attempts, "plain")
-			} else {
-				attempts = append(attempts, "TLS")
-			}
+		if u.SSLMode != mode {
+			t.Errorf("sslmode %s became %s", mode, u.SSLMode)
 		}
-		if got := strings.Join(attempts, ", "); got != want {
-			t.Errorf("sslmode %s: %s, want %s", mode, got, want)
-		}
+	}
+	u, err := NewUpstream("host=db.example user=u")
+	if err != nil || u.SSLMode != "prefer" {
+		t.Errorf("default: %v, %v", u, err)
 	}
 }
 
@@ -50,8 +44,8 @@ func TestADirectoryIsAUnixSocketWithoutTLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if u.Network != "unix" || u.Address != "/run/pg/.s.PGSQL.5433" || len(u.TLS) != 1 || u.TLS[0] != nil {
-		t.Errorf("target = %s %s %v", u.Network, u.Address, u.TLS)
+	if u.Host != "/run/pg" || u.Port != 5433 || u.SSLMode != "disable" {
+		t.Errorf("target = %s %d %s", u.Host, u.Port, u.SSLMode)
 	}
 }
 
@@ -63,6 +57,7 @@ func TestABadUpstreamIsExplainedWithoutItsPassword(t *testing.T) {
 		"postgres://u:hun:ter2@h:port/db":                                     "the port is not a number",
 		"postgres://u:p/hunter2@h/db":                                         "the port is not a number",
 		"postgres://u:hunter2@a,b/db":                                         "names several hosts",
+		"postgres://u:hunter2@h/db?sslmode=allow":                             "sslmode allow is not supported",
 		"password='hunter2":                                                   "not a libpq URL",
 		"mysql://u:hunter2@h":                                                 "not a libpq URL",
 	} {

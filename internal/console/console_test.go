@@ -108,16 +108,16 @@ func TestMetricsShowWhatWasCounted(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	metrics := NewMetrics(registry)
 	console := start(t, Config{Metrics: registry})
-	metrics.SessionOpened()
-	metrics.SessionOpened()
-	metrics.SessionClosed()
-	metrics.Intercepted("REFRESH")
+	metrics.SessionStarted()
+	metrics.SessionStarted()
+	metrics.SessionEnded()
+	metrics.StatementRun("REFRESH", time.Second, "55P03")
 	metrics.Refreshed("FULL_RECOMPUTE", "FIRST_LOAD", "COMPLETED")
 	_, body := request(t, "GET", console, "/metrics")
 	for _, line := range []string{
 		"rwproxy_sessions_open 1",
 		"rwproxy_sessions_total 2",
-		`rwproxy_statements_total{statement="REFRESH"} 1`,
+		`rwproxy_statement_duration_seconds_sum{sqlstate="55P03",tag="REFRESH"} 1`,
 		`rwproxy_refreshes_total{reason="FIRST_LOAD",state="COMPLETED",technique="FULL_RECOMPUTE"} 1`,
 	} {
 		if !strings.Contains(body, line+"\n") {

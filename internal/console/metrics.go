@@ -1,13 +1,17 @@
 package console
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // Metrics are what the process counts. Other packages declare the part they
 // use as an interface of their own. Its methods are safe for concurrent use.
 type Metrics struct {
 	sessionsOpen prometheus.Gauge
 	sessions     prometheus.Counter
-	statements   *prometheus.CounterVec
+	statements   *prometheus.HistogramVec
 	refreshes    *prometheus.CounterVec
 }
 
@@ -22,10 +26,11 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 			Name: "rwproxy_sessions_total",
 			Help: "Client sessions that were opened.",
 		}),
-		statements: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "rwproxy_statements_total",
-			Help: "Statements that rwproxy ran itself, by kind.",
-		}, []string{"statement"}),
+		statements: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "rwproxy_statement_duration_seconds",
+			Help:    "How long the statements took that rwproxy ran itself, by command tag and SQLSTATE.",
+			Buckets: prometheus.ExponentialBuckets(0.005, 4, 10), // 5 ms to 22 min
+		}, []string{"tag", "sqlstate"}),
 		refreshes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "rwproxy_refreshes_total",
 			Help: "Refreshes that have ended, by technique, the reason for it and the final state.",
@@ -35,18 +40,20 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	return m
 }
 
-// SessionOpened counts a client session that has begun.
-func (m *Metrics) SessionOpened() {
+// SessionStarted counts a client session that has begun.
+func (m *Metrics) SessionStarted() {
 	m.sessionsOpen.Inc()
 	m.sessions.Inc()
 }
 
-// SessionClosed counts the end of one.
-func (m *Metrics) SessionClosed() { m.sessionsOpen.Dec() }
+// SessionEnded counts the end of one.
+func (m *Metrics) SessionEnded() { m.sessionsOpen.Dec() }
 
-// Intercepted counts one statement of rwproxy's own. kind is one of a few
-// fixed words.
-func (m *Metrics) Intercepted(kind string) { m.statements.WithLabelValues(kind).Inc() }
+// StatementRun counts one statement of rwproxy's own by its command tag;
+// sqlState is "" when it succeeded.
+func (m *Metrics) StatementRun(tag string, duration time.Duration, sqlState string) {
+	m.statements.WithLabelValues(tag, sqlState).Observe(duration.Seconds())
+}
 
 // Refreshed counts one refresh that has ended. All three are codes of a fixed
 // list; reason is "" unless technique is a full recompute.
