@@ -1,0 +1,205 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"go.uber.org/zap"
+
+	"github.com/rwproxy/rwproxy/internal/config"
+	"github.com/rwproxy/rwproxy/internal/console"
+	"github.com/rwproxy/rwproxy/internal/embedded"
+	"github.com/rwproxy/rwproxy/server"
+)
+
+// stopTimeout is how long the parts without sessions may take to stop.
+const stopTimeout = 20 * time.Second
+
+// instance is a running proxy with all that belongs to it.
+type instance struct {
+	log         *zap.Logger
+	upstream    *config.Upstream
+	postgres    *embedded.Postgres // nil with an upstream of the user's
+	certificate *certificate       // nil without TLS
+	server      *server.Server
+	console     *console.Console // nil when it is off
+
+	failed chan error    // gets one error when a part ends by itself
+	closed chan struct{} // closed when stop begins
+}
+
+// start starts everything that the settings ask for, and stops what runs when
+// a part does not start. A Postgres of the user's need not be up.
+func start(ctx context.Context, s *config.Settings, log *zap.Logger) (*instance, error) {
+	i := &instance{log: log, failed: make(chan error, 1), closed: make(chan struct{})}
+	if err := i.start(ctx, s); err != nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+		defer cancel()
+		i.stop(ctx)
+		return nil, err
+	}
+	return i, nil
+}
+
+func (i *instance) start(ctx context.Context, s *config.Settings) (err error) {
+	if s.TLSCert != "" {
+		if i.certificate, err = loadCertificate(s.TLSCert, s.TLSKey); err != nil {
+			return err
+		}
+	}
+	if i.upstream = s.Upstream; i.upstream == nil {
+		if err := i.startPostgres(ctx, s.DataDir); err != nil {
+			return err
+		}
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if err := i.startServer(ctx, s.Listen.Address, console.NewMetrics(registry)); err != nil {
+		return fmt.Errorf("cannot listen for clients: %w", err)
+	}
+	if s.HTTP != "" {
+		i.console, err = console.Start(console.Config{Address: s.HTTP, Ready: i.ping, Metrics: registry, Logger: i.log})
+		if err != nil {
+			return fmt.Errorf("cannot listen for HTTP: %w", err)
+		}
+	}
+	i.log.Info("ready", i.description()...)
+	return nil
+}
+
+// startPostgres starts the embedded Postgres and makes it the upstream.
+func (i *instance) startPostgres(ctx context.Context, dataDir string) (err error) {
+	i.postgres, err = embedded.Start(ctx, embedded.Config{DataDir: dataDir, Logger: i.log})
+	if err != nil {
+		return err
+	}
+	go func() {
+		select {
+		case <-i.closed:
+		case <-i.postgres.Done():
+			i.fail(fmt.Errorf("the embedded PostgreSQL ended: %s", i.postgres.LastLog()))
+		}
+	}()
+	i.upstream, err = config.NewUpstream(i.postgres.URL("postgres"))
+	return err
+}
+
+func (i *instance) startServer(ctx context.Context, listen string, metrics *console.Metrics) error {
+	c := server.Config{
+		Listen: listen,
+		Upstream: server.Upstream{
+			Host:    i.upstream.Host,
+			Port:    i.upstream.Port,
+			SSLMode: server.SSLMode(i.upstream.SSLMode),
+			RootCAs: i.upstream.RootCAs,
+		},
+		ConnectTimeout: i.upstream.ConnectTimeout,
+		Logger:         i.log,
+		Metrics:        metrics,
+	}
+	if i.certificate != nil {
+		c.TLS = i.certificate.config()
+	}
+	proxy, err := server.New(c)
+	if err != nil {
+		return err
+	}
+	if err := proxy.Start(ctx); err != nil {
+		return err
+	}
+	i.server = proxy
+	return nil
+}
+
+// fail reports that a part ended by itself; only the first report counts.
+func (i *instance) fail(err error) {
+	select {
+	case i.failed <- err:
+	default:
+	}
+}
+
+// ping asks Postgres for an answer, as the service connection's user.
+func (i *instance) ping(ctx context.Context) error {
+	connection, err := pgx.ConnectConfig(ctx, i.upstream.Service)
+	if err != nil {
+		return err
+	}
+	defer connection.Close(ctx)
+	return connection.Ping(ctx)
+}
+
+// reload reads the certificate again.
+func (i *instance) reload() {
+	if i.certificate == nil {
+		return
+	}
+	if err := i.certificate.reload(); err != nil {
+		i.log.Error("certificate not reloaded", zap.Error(err))
+		return
+	}
+	i.log.Info("certificate reloaded")
+}
+
+// stop stops everything, in the reverse order of start: sessions may finish
+// what they run until ctx ends, the rest gets a time of its own. It is called
+// once.
+func (i *instance) stop(ctx context.Context) {
+	close(i.closed)
+	if i.server != nil {
+		if err := i.server.Stop(ctx); err != nil {
+			i.log.Warn("sessions cut", zap.Error(err))
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	defer cancel()
+	var err error
+	if i.console != nil {
+		err = i.console.Stop(ctx)
+	}
+	if i.postgres != nil {
+		err = errors.Join(err, i.postgres.Stop(ctx))
+	}
+	if err != nil {
+		i.log.Warn("not stopped cleanly", zap.Error(err))
+	}
+	i.log.Info("stopped")
+}
+
+// url returns the address of a database as clients of the proxy reach it, with
+// the service connection's user and password.
+func (i *instance) url(database string) *url.URL {
+	u := &url.URL{Scheme: "postgres", User: url.User(i.upstream.Service.User), Path: "/" + database}
+	if password := i.upstream.Service.Password; password != "" {
+		u.User = url.UserPassword(i.upstream.Service.User, password)
+	}
+	if address := i.server.Addr(); address.Network() == "unix" {
+		u.RawQuery = url.Values{"host": {filepath.Dir(address.String())}, "port": {"6432"}}.Encode()
+	} else {
+		u.Host = address.String()
+	}
+	return u
+}
+
+// description returns where the instance can be reached, for the log.
+func (i *instance) description() []zap.Field {
+	fields := []zap.Field{
+		zap.String(keyVersion, version()),
+		zap.Stringer(keyAddress, i.server.Addr()),
+		zap.String(keyUpstream, fmt.Sprintf("%s:%d", i.upstream.Host, i.upstream.Port)),
+	}
+	if i.console != nil {
+		fields = append(fields, zap.String(keyHTTPAddress, i.console.Address()))
+	}
+	if i.postgres != nil {
+		fields = append(fields, zap.Int(keyPostgres, i.postgres.Major()), zap.Int(keyPid, i.postgres.Pid()))
+	}
+	return fields
+}
