@@ -38,3 +38,10 @@ func (s *session) flowObjects(table string) string {
 	}
 	return strings.Join(present, ", ")
 }
+
+// view is the name of the view that holds a flow's query.
+func (s *session) view(table string) string {
+	s.t.Helper()
+	return s.value(`select oid::regclass from pg_class where relkind = 'v' and relnamespace = 'rwproxy_flows'::regnamespace
+		and relname ~ '^` + table + `_'`)
+}

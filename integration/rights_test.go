@@ -93,8 +93,14 @@ func TestRefreshingNeedsTheRightToWriteTheTarget(t *testing.T) {
 			s.exec(`grant ` + grant + ` on totals to ` + role)
 		}
 		s.want(readTotals, afterCreate...)
-		// Who may write the target may refresh it; the source is read with the
-		// rights of the flow's author.
+		// What is left is the right to run the flow's query, which the error's hint
+		// names. The query reads the source with its author's rights.
+		e := limited.fails("42501", `refresh streaming table totals`)
+		_, view, found := strings.Cut(e.Hint, "GRANT SELECT ON ")
+		if !found {
+			t.Fatalf("message %q, hint %q", e.Message, e.Hint)
+		}
+		s.exec(`grant select on ` + view + ` to ` + role)
 		limited.exec(`refresh streaming table totals`)
 		s.want(readTotals, "-1|1|20.00", "0|2|31.00")
 		s.want(`select requested_by from rwproxy.refreshes order by requested_at desc limit 1`, role)
@@ -106,7 +112,8 @@ func TestAnOverrideRunsWithTheRightsOfWhoWroteIt(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, d database, s *session) {
 		role := s.role(d, "limited")
 		s.createTotals()
-		s.exec(`grant select, insert, delete on totals to `+role, `grant create on schema public to `+role)
+		s.exec(`grant select, insert, delete on totals to `+role, `grant create on schema public to `+role,
+			`grant select on `+s.view("totals")+` to `+role)
 		limited := s.as(d, role)
 		limited.exec(`create function whoami() returns text language sql as 'select current_user::text'`)
 		limited.exec(`refresh streaming table totals where public.whoami() <> '` + role + `'`)
