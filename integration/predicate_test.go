@@ -160,3 +160,20 @@ func TestARowThatATriggerMovesOutOfTheWindowFailsTheRefresh(t *testing.T) {
 		s.want(readTotals, afterCreate...)
 	})
 }
+
+func TestStringsMeanWhatTheyMeantWhereTheyWereTyped(t *testing.T) {
+	eachProtocol(t, func(t *testing.T, _ database, s *session) {
+		s.exec(`create table notes (id integer, note text)`, `insert into notes values (1, 'it''s'), (2, 'a\b'), (3, 'plain')`,
+			`set standard_conforming_strings = off`, `set escape_string_warning = off`,
+			`create streaming table kept flow replace where note <> 'it\'s' and note <> 'x\') or (true' by name select id, note, 'a\\b' as typed from notes`)
+		s.want(`select id, typed from kept order by id`, `2|a\b`, `3|a\b`)
+		s.exec(`refresh streaming table kept where note = 'it\'s'`)
+		s.want(`select id from kept order by id`, "1", "2", "3")
+		s.exec(`set standard_conforming_strings = on`, `refresh streaming table kept`)
+		s.want(`select id, typed from kept order by id`, `1|a\b`, `2|a\b`, `3|a\b`)
+		s.exec(`update notes set id = 20 where id = 2`, `refresh streaming table kept where note = 'a\b'`)
+		s.want(`select id from kept order by id`, "1", "3", "20")
+		s.exec(`refresh streaming table kept full`)
+		s.want(`select id from kept order by id`, "3", "20")
+	})
+}
