@@ -1,0 +1,126 @@
+package rewrite
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/rwproxy/rwproxy/internal/pgdiag"
+)
+
+// translateGroupByAll makes GROUP BY ALL to GROUP BY with the ordinals of the
+// items that hold no aggregate. Should an item be misread, Postgres refuses
+// the result: a column outside of an aggregate must be grouped, an aggregate
+// must not.
+//
+// A column that is called "all" does not change what a bare ALL means: in
+// PostgreSQL such a name is always quoted.
+func (t *tokenText) translateGroupByAll(s selectClauses, outermost bool, c Catalog) error {
+	isAggregate, err := t.aggregates(s, c)
+	if err != nil {
+		return err
+	}
+	var ordinals []string
+	column := 1
+	for _, item := range s.items {
+		width := 1
+		if t.star(item) {
+			if width, err = t.starColumns(s, item, outermost, c); err != nil {
+				return err
+			}
+		} else if over := t.window(item); over >= 0 {
+			return t.unsupported(over, "a window function together with GROUP BY ALL", "list the grouping columns")
+		} else if t.calls(item, isAggregate) {
+			column++
+			continue
+		}
+		for range width {
+			ordinals = append(ordinals, strconv.Itoa(column))
+			column++
+		}
+	}
+	g := s.groupBy
+	if len(ordinals) > 0 {
+		t.replace(g, g+3, "GROUP BY "+strings.Join(ordinals, ", "))
+		return nil
+	}
+	for _, item := range s.items {
+		if refersOutside(t.translated(item.expression), isAggregate) {
+			return t.fail(g, pgdiag.New("42803", "cannot infer grouping columns for GROUP BY ALL").
+				WithDetail("UNRESOLVED_ALL_IN_GROUP_BY").
+				WithHint("every item of the select list holds an aggregate; list the grouping columns"))
+		}
+	}
+	t.replace(g, g+3, "")
+	return nil
+}
+
+// grammarAggregates are aggregates that are no functions: the grammar knows
+// them.
+var grammarAggregates = wordSet("json_arrayagg json_objectagg")
+
+// aggregates returns a test for the function names of a select list.
+func (t *tokenText) aggregates(s selectClauses, c Catalog) (func(name string) bool, error) {
+	var names []string
+	seen := map[string]bool{}
+	for _, item := range s.items {
+		t.calls(item, func(name string) bool {
+			if !seen[name] {
+				seen[name] = true
+				names = append(names, name)
+			}
+			return false
+		})
+	}
+	var found map[string]bool
+	if len(names) > 0 {
+		var err error
+		if found, err = c.Aggregates(names); err != nil {
+			return nil, err
+		}
+	}
+	return func(name string) bool { return found[name] || grammarAggregates[name] }, nil
+}
+
+// calls says whether match accepts the name of a function that the item calls,
+// outside of subqueries.
+func (t *tokenText) calls(item selectItem, match func(name string) bool) bool {
+	for k := item.expression.from; k < item.expression.to; {
+		end := t.nameEnd(k)
+		switch {
+		case t.punctuation(k, "(") && t.isSubquery(k):
+			k = t.skip(k)
+		case end == k:
+			k++
+		case t.punctuation(end, "(") && !reserved[t.word(k)] && match(strings.Join(t.dottedName(k, end), ".")):
+			return true
+		default:
+			k = end
+		}
+	}
+	return false
+}
+
+// window returns the place of an OVER of the item, outside of subqueries; -1
+// if there is none.
+func (t *tokenText) window(item selectItem) int {
+	for k := item.expression.from; k < item.expression.to; k++ {
+		switch {
+		case t.punctuation(k, "(") && t.isSubquery(k):
+			k = t.partner[k]
+		case t.word(k) == "over" && t.punctuation(k-1, ")"):
+			return k
+		}
+	}
+	return -1
+}
+
+// translated returns the tokens of r with the edits so far.
+func (t *tokenText) translated(r tokenRange) string {
+	if r.empty() {
+		return ""
+	}
+	sortEdits(t.edits)
+	var b translationBuilder
+	b.edited(t.sql, t.offset, t.edits, t.tokens[r.from].Start, t.tokens[r.to-1].End)
+	return b.translation().SQL
+}

@@ -1,0 +1,120 @@
+package rewrite
+
+import "strings"
+
+// translateSpellings edits what is written in Databricks' way and what
+// PostgreSQL's grammar rejects. What PostgreSQL gives a meaning keeps it:
+// functions are not touched, they are SQL functions (compat.sql).
+//
+// An operator of the user's own that is called <=> or == has to be written
+// OPERATOR(schema.<=>).
+func (t *tokenText) translateSpellings() error {
+	for i := 0; i < len(t.tokens); {
+		if err := t.refuseUnsupported(i); err != nil {
+			return err
+		}
+		next := i + 1
+		var err error
+		switch {
+		case t.is(i, Operator):
+			err = t.translateOperator(i)
+		case t.is(i, Backtick):
+			t.replace(i, i+1, quoteAlways(backtickName(t.text(i))))
+		case t.word(i) == "interval":
+			next, err = t.translateInterval(i)
+		case t.punctuation(i, "::"):
+			t.translateType(i + 1)
+		case t.word(i) == "cast" && t.punctuation(i+1, "("):
+			t.translateCast(i + 1)
+		case t.word(i) == "operator" && t.punctuation(i+1, "("):
+			next = t.skip(i + 1)
+		case valueFunctions[t.word(i)] && t.punctuation(i+1, "(") && t.punctuation(i+2, ")"):
+			t.replaceBytes(t.tokens[i].End, t.tokens[i+2].End, "")
+			next = i + 3
+		case unitFunctions[t.word(i)] && t.punctuation(i+1, "("):
+			t.translateUnit(i + 1)
+		case t.word(i) == "like" || t.word(i) == "ilike":
+			t.translateLikeList(i + 1)
+		}
+		if err != nil {
+			return err
+		}
+		i = next
+	}
+	return nil
+}
+
+// valueFunctions are PostgreSQL's functions without brackets: it rejects (),
+// Databricks writes them.
+var valueFunctions = wordSet(`current_catalog current_date current_role current_time current_timestamp current_user
+	localtime localtimestamp session_user user`)
+
+// sameOperators are Databricks operators that PostgreSQL calls otherwise.
+var sameOperators = map[string]string{"==": "=", "!<": ">=", "!>": "<="}
+
+func (t *tokenText) translateOperator(i int) error {
+	switch operator := t.text(i); {
+	case operator == "<=>":
+		return t.translateNullSafeEqual(i)
+	case sameOperators[operator] != "":
+		t.replace(i, i+1, sameOperators[operator])
+	case operator == "!" && t.isBoundary(i-1):
+		t.replaceBytes(t.tokens[i].Start, t.tokens[i].End, "NOT ")
+	}
+	return nil
+}
+
+// translateNullSafeEqual makes a <=> b to (a IS NOT DISTINCT FROM b). The
+// brackets are needed: IS binds weaker than every comparison.
+func (t *tokenText) translateNullSafeEqual(i int) error {
+	left, right := t.comparisonStart(i), t.operandEnd(i+1)
+	if left < 0 || right == i+1 {
+		return t.syntaxErrorWithHint(i, "put brackets around the operands of <=>")
+	}
+	t.insertBefore(left, "(")
+	t.replace(i, i+1, "IS NOT DISTINCT FROM")
+	t.insertAfter(right-1, ")")
+	return nil
+}
+
+// translateLikeList makes LIKE ANY ('a', 'b') to LIKE ANY (ARRAY['a', 'b']).
+// PostgreSQL reads one value in the brackets as an array, unless it is a query.
+func (t *tokenText) translateLikeList(i int) {
+	if w := t.word(i); w != "any" && w != "all" && w != "some" || !t.punctuation(i+1, "(") || t.startsQuery(i+2) {
+		return
+	}
+	open, end := i+1, t.partner[i+1]
+	list := end == open+2 && t.is(open+1, String) && !strings.HasPrefix(t.text(open+1), "'{")
+	for k := open + 1; k < end; k = t.skip(k) {
+		list = list || t.punctuation(k, ",")
+	}
+	if !list {
+		return
+	}
+	t.insertBefore(open+1, "ARRAY[")
+	t.insertAfter(end-1, "]")
+}
+
+// unitFunctions take a unit as a bare word before two other arguments.
+var unitFunctions = wordSet("date_add dateadd timestampadd date_diff datediff timestampdiff")
+
+// units are the words they take. As a column's name none would be the first of
+// three arguments of such a function.
+var units = wordSet("microsecond millisecond second minute hour day dayofyear week month quarter year")
+
+// translateUnit makes the unit behind the bracket at i a string.
+func (t *tokenText) translateUnit(i int) {
+	unit := t.word(i + 1)
+	if !units[unit] || !t.punctuation(i+2, ",") {
+		return
+	}
+	if t.commas(i) == 2 {
+		t.replace(i+1, i+2, "'"+unit+"'")
+	}
+}
+
+// quoteAlways quotes a name even where it could be bare: what was quoted stays
+// so, and does not run into its neighbours.
+func quoteAlways(name string) string {
+	return `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
+}

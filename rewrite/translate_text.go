@@ -1,0 +1,232 @@
+package rewrite
+
+import "github.com/rwproxy/rwproxy/internal/pgdiag"
+
+// tokenText is a text that is being translated: its tokens, the brackets among
+// them, and the edits found so far. Places in it are token indexes.
+type tokenText struct {
+	sql     string
+	offset  int // of sql in the statement, in bytes
+	tokens  []Token
+	partner []int // of a bracket the index of its other half, of another token -1
+	edits   []edit
+}
+
+// newTokenText refuses a text that is not one balanced piece of SQL: a
+// semicolon, or a bracket without its other half, would let it end what it is
+// put into.
+func newTokenText(s Span, o Lexical) (*tokenText, error) {
+	t := &tokenText{sql: s.Text, offset: s.Offset}
+	tokens, err := Tokens(s.Text, o)
+	if err != nil {
+		return nil, t.inText(err)
+	}
+	t.tokens = tokens
+	t.partner = make([]int, len(tokens))
+	var open []int
+	for i := range tokens {
+		t.partner[i] = -1
+		switch text := t.text(i); {
+		case tokens[i].Kind != Punctuation:
+		case text == ";":
+			return nil, t.syntaxError(i)
+		case text == "(" || text == "[":
+			open = append(open, i)
+		case text == ")" || text == "]":
+			if len(open) == 0 || t.text(open[len(open)-1]) != bracketPairs[text] {
+				return nil, t.syntaxError(i)
+			}
+			t.partner[i] = open[len(open)-1]
+			t.partner[t.partner[i]] = i
+			open = open[:len(open)-1]
+		}
+	}
+	if len(open) > 0 {
+		return nil, t.syntaxErrorWithHint(open[len(open)-1], "this bracket is not closed")
+	}
+	return t, nil
+}
+
+var bracketPairs = map[string]string{")": "(", "]": "["}
+
+// text returns token i as written, "" past the end.
+func (t *tokenText) text(i int) string {
+	if i < 0 || i >= len(t.tokens) {
+		return ""
+	}
+	return t.sql[t.tokens[i].Start:t.tokens[i].End]
+}
+
+func (t *tokenText) is(i int, k Kind) bool {
+	return i >= 0 && i < len(t.tokens) && t.tokens[i].Kind == k
+}
+
+// punctuation says whether token i is the punctuation p.
+func (t *tokenText) punctuation(i int, p string) bool {
+	return t.is(i, Punctuation) && t.text(i) == p
+}
+
+// operator says whether token i is the operator o.
+func (t *tokenText) operator(i int, o string) bool {
+	return t.is(i, Operator) && t.text(i) == o
+}
+
+// word returns token i in lower case if it is a bare word, and not the label
+// behind a dot, where PostgreSQL takes keywords as names; "" otherwise.
+func (t *tokenText) word(i int) string {
+	if !t.is(i, Word) || t.punctuation(i-1, ".") {
+		return ""
+	}
+	return foldASCII(t.text(i))
+}
+
+// words says whether the tokens from i on are the given words.
+func (t *tokenText) words(i int, words ...string) bool {
+	for k, w := range words {
+		if t.word(i+k) != w {
+			return false
+		}
+	}
+	return true
+}
+
+// isName says whether token i is an identifier or a word.
+func (t *tokenText) isName(i int) bool {
+	return t.is(i, Word) || t.is(i, QuotedIdentifier) || t.is(i, Backtick)
+}
+
+// name returns the identifier that token i stands for.
+func (t *tokenText) name(i int) string {
+	text := t.text(i)
+	switch {
+	case t.is(i, QuotedIdentifier) && text[0] == '"':
+		return cutIdentifier(unquote(text, '"'))
+	case t.is(i, Backtick):
+		return cutIdentifier(backtickName(text))
+	case t.is(i, Word):
+		return cutIdentifier(foldASCII(text))
+	default: // U&"…": Postgres decodes it, we compare it with nothing
+		return text
+	}
+}
+
+// nameEnd returns the place after the dotted name at i; i if there is none.
+func (t *tokenText) nameEnd(i int) int {
+	if !t.isName(i) {
+		return i
+	}
+	for i++; t.punctuation(i, ".") && t.isName(i+1); i += 2 {
+	}
+	return i
+}
+
+// dottedName returns the parts of the name in [i, end).
+func (t *tokenText) dottedName(i, end int) []string {
+	var parts []string
+	for ; i < end; i += 2 {
+		parts = append(parts, t.name(i))
+	}
+	return parts
+}
+
+// skip returns the place after token i, or after the bracket that i opens.
+func (t *tokenText) skip(i int) int {
+	if t.partner[i] > i {
+		return t.partner[i] + 1
+	}
+	return i + 1
+}
+
+// startsQuery says whether a query begins at i. VALUES can be a column's name.
+func (t *tokenText) startsQuery(i int) bool {
+	switch t.word(i) {
+	case "select", "with", "table":
+		return true
+	case "values":
+		return t.punctuation(i+1, "(")
+	}
+	return false
+}
+
+// replace replaces the tokens of [from, to).
+func (t *tokenText) replace(from, to int, replacement string) {
+	t.replaceBytes(t.tokens[from].Start, t.tokens[to-1].End, replacement)
+}
+
+// replaceBytes replaces sql[start:end], with blanks where the replacement would
+// run into its neighbours.
+func (t *tokenText) replaceBytes(start, end int, replacement string) {
+	if replacement != "" {
+		if start > 0 && runsInto(t.sql[start-1], replacement[0]) {
+			replacement = " " + replacement
+		}
+		if end < len(t.sql) && runsInto(replacement[len(replacement)-1], t.sql[end]) {
+			replacement += " "
+		}
+	}
+	t.edits = append(t.edits, edit{start, end, replacement, replacing})
+}
+
+// runsInto says whether two bytes side by side may belong to one token.
+func runsInto(a, b byte) bool {
+	inName := func(c byte) bool { return isIdentifierPart(c) || c == '"' || c == '\'' || c == '&' }
+	return inName(a) && inName(b) || isOperatorCharacter(a) && isOperatorCharacter(b)
+}
+
+// insertBefore puts text in front of token i.
+func (t *tokenText) insertBefore(i int, text string) {
+	start := t.tokens[i].Start
+	t.edits = append(t.edits, edit{start, start, text, insertedBefore})
+}
+
+// insertAfter puts text behind token i.
+func (t *tokenText) insertAfter(i int, text string) {
+	end := t.tokens[i].End
+	t.edits = append(t.edits, edit{end, end, text, insertedAfter})
+}
+
+// translation applies the edits to the text from its first to its last token;
+// comments around it are dropped.
+func (t *tokenText) translation() Translation {
+	sortEdits(t.edits)
+	var b translationBuilder
+	if n := len(t.tokens); n > 0 {
+		b.edited(t.sql, t.offset, t.edits, t.tokens[0].Start, t.tokens[n-1].End)
+	}
+	return b.translation()
+}
+
+// inText gives an error of Tokens its place in the statement.
+func (t *tokenText) inText(err error) error {
+	d, ok := err.(*pgdiag.Diagnostic) //nolint:errorlint // Tokens wraps nothing
+	if !ok {
+		return err
+	}
+	return t.at(d, max(byteOffset(t.sql, d.Position), 0))
+}
+
+// fail gives an error the place of token i.
+func (t *tokenText) fail(i int, d *pgdiag.Diagnostic) *PlacedError {
+	if i >= len(t.tokens) {
+		return t.at(d, len(t.sql))
+	}
+	return t.at(d, t.tokens[i].Start)
+}
+
+func (t *tokenText) at(d *pgdiag.Diagnostic, offset int) *PlacedError {
+	d.Position = t.offset + CharPosition(t.sql, offset)
+	return &PlacedError{Diagnostic: d, Offset: t.offset + offset}
+}
+
+func (t *tokenText) syntaxErrorWithHint(i int, hint string) *PlacedError {
+	err := t.syntaxError(i)
+	err.Hint = hint
+	return err
+}
+
+func (t *tokenText) syntaxError(i int) *PlacedError {
+	if i >= len(t.tokens) {
+		return t.fail(i, pgdiag.New(syntaxErrorCode, "syntax error at end of input"))
+	}
+	return t.fail(i, pgdiag.New(syntaxErrorCode, `syntax error at or near "`+excerpt(t.text(i))+`"`))
+}

@@ -1,0 +1,215 @@
+package rewrite
+
+import "github.com/rwproxy/rwproxy/internal/pgdiag"
+
+// unsupported is a Databricks construct that has no translation. at says that
+// it begins at a token, without doubt: PostgreSQL has no reading of the text,
+// or none that anybody would write.
+type unsupported struct {
+	name string
+	hint string
+	at   func(t *tokenText, i int) bool
+}
+
+// unsupportedAt are the constructs by their first word.
+var unsupportedAt = map[string][]unsupported{
+	"stream": {{
+		"STREAM", "a REPLACE WHERE flow needs a batch query: read the table without STREAM",
+		func(t *tokenText, i int) bool {
+			return t.startsFromItem(i) && (t.punctuation(i+1, "(") || t.isName(i+1) && !t.continuesQuery(i+1))
+		},
+	}},
+	"pivot":   {pivot("PIVOT", "use one aggregate with FILTER (WHERE …) for each column")},
+	"unpivot": {pivot("UNPIVOT", "use CROSS JOIN LATERAL (VALUES …)")},
+	"lateral": {{
+		"LATERAL VIEW", "use CROSS JOIN LATERAL unnest(…) AS t (x)",
+		func(t *tokenText, i int) bool { return t.word(i+1) == "view" && t.is(i+2, Word) },
+	}},
+	"semi": {semiJoin("SEMI JOIN", "use WHERE EXISTS (SELECT …)")},
+	"anti": {semiJoin("ANTI JOIN", "use WHERE NOT EXISTS (SELECT …)")},
+	"qualify": {{
+		"QUALIFY", "put the window function into a subquery and filter outside of it",
+		func(t *tokenText, i int) bool {
+			return t.endsOperand(i-1) && (t.is(i+1, QuotedIdentifier) || t.is(i+1, Backtick) || t.startsPrimary(i+1))
+		},
+	}},
+	"cluster":    {sortClause("CLUSTER BY")},
+	"distribute": {sortClause("DISTRIBUTE BY")},
+	"sort":       {sortClause("SORT BY")},
+	"version":    {timeTravel("VERSION AS OF")},
+	"timestamp":  {timeTravel("TIMESTAMP AS OF")},
+	"with": {{
+		"GROUP BY … WITH ROLLUP", "use GROUP BY ROLLUP (…) or CUBE (…)",
+		func(t *tokenText, i int) bool { return t.word(i+1) == "rollup" || t.word(i+1) == "cube" },
+	}},
+	"rlike":  {infixWord("RLIKE", "use the operator ~")},
+	"regexp": {infixWord("REGEXP", "use the operator ~")},
+	"div":    {infixWord("DIV", "use div(a, b), or / between integers")},
+	"try_cast": {{
+		"try_cast", "use CASE with a check, or CAST",
+		func(t *tokenText, i int) bool {
+			if !t.punctuation(i+1, "(") {
+				return false
+			}
+			for k := i + 2; k < t.partner[i+1]; k = t.skip(k) {
+				if t.word(k) == "as" {
+					return true
+				}
+			}
+			return false
+		},
+	}},
+	"ignore":  {nullTreatment("IGNORE NULLS", "use FILTER, or a subquery that leaves the NULLs out")},
+	"respect": {nullTreatment("RESPECT NULLS", "leave it out: PostgreSQL respects NULLs")},
+	"except": {{
+		"SELECT * EXCEPT", "list the columns",
+		func(t *tokenText, i int) bool {
+			return t.operator(i-1, "*") && t.punctuation(i+1, "(") && t.isName(i+2) && !t.startsQuery(i+2)
+		},
+	}},
+	"from": {{
+		"a query that begins with FROM", "begin it with SELECT",
+		func(_ *tokenText, i int) bool { return i == 0 },
+	}},
+}
+
+// refuseUnsupported refuses the construct that begins at i, if there is one.
+func (t *tokenText) refuseUnsupported(i int) error {
+	for _, u := range unsupportedAt[t.word(i)] {
+		if u.at(t, i) {
+			return t.unsupported(i, u.name, u.hint)
+		}
+	}
+	switch {
+	case t.operator(i, "|>") && t.is(i+1, Word):
+		return t.unsupported(i, "pipe syntax", "use a subquery or WITH")
+	case t.punctuation(i, ":") && !t.inSubscript(i) && t.endsOperand(i-1):
+		return t.unsupported(i, "the JSON path operator :", "use -> and ->> on jsonb")
+	case t.punctuation(i, ":") && !t.inSubscript(i) && t.is(i+1, Word):
+		return t.unsupported(i, "a named parameter", "write the value")
+	}
+	return nil
+}
+
+func (t *tokenText) unsupported(i int, name, hint string) error {
+	return t.fail(i, pgdiag.New(featureNotSupportedCode, name+" is not supported in a REPLACE WHERE flow").
+		WithDetail("UNSUPPORTED_FEATURE").WithHint(hint))
+}
+
+func pivot(name, hint string) unsupported {
+	return unsupported{name, hint, func(t *tokenText, i int) bool {
+		if !t.punctuation(i+1, "(") {
+			return false
+		}
+		for k := i + 2; k < t.partner[i+1]; k = t.skip(k) {
+			if t.word(k) == "for" {
+				return true
+			}
+		}
+		return false
+	}}
+}
+
+func semiJoin(name, hint string) unsupported {
+	return unsupported{name, hint, func(t *tokenText, i int) bool {
+		return t.word(i+1) == "join" && (t.word(i-1) == "left" || t.endsOperand(i-1))
+	}}
+}
+
+func sortClause(name string) unsupported {
+	return unsupported{name, "use ORDER BY", func(t *tokenText, i int) bool {
+		return t.word(i+1) == "by" && t.endsOperand(i-1)
+	}}
+}
+
+func timeTravel(name string) unsupported {
+	return unsupported{name, "a flow reads its sources as they are", func(t *tokenText, i int) bool {
+		return t.words(i+1, "as", "of") && (t.is(i+3, Number) || t.is(i+3, String) || t.punctuation(i+3, "("))
+	}}
+}
+
+func infixWord(name, hint string) unsupported {
+	return unsupported{name, hint, func(t *tokenText, i int) bool {
+		return (t.word(i-1) == "not" || t.endsOperand(i-1)) && !t.punctuation(i+1, "(") && t.startsPrimary(i+1)
+	}}
+}
+
+func nullTreatment(name, hint string) unsupported {
+	return unsupported{name, hint, func(t *tokenText, i int) bool {
+		return t.word(i+1) == "nulls" && t.punctuation(i-1, ")")
+	}}
+}
+
+// startsPrimary says whether a constant, a name, a call or a bracket begins at
+// i, and not the next clause.
+func (t *tokenText) startsPrimary(i int) bool {
+	return t.primaryEnd(i) > i && !t.continuesQuery(i)
+}
+
+// endsOperand says whether token i can be the last of an operand.
+func (t *tokenText) endsOperand(i int) bool {
+	if i < 0 || i >= len(t.tokens) {
+		return false
+	}
+	switch t.tokens[i].Kind {
+	case Operator:
+		return t.text(i) == "*" && !t.endsOperand(i-1) // SELECT *, t.*
+	case Punctuation:
+		return t.closes(i)
+	case Word:
+		w := t.word(i)
+		return w == "" || w == "end" || w == "null" || w == "true" || w == "false" || !reserved[w]
+	default:
+		return true
+	}
+}
+
+// startsFromItem says whether a table is named at i: behind FROM, JOIN, or a
+// comma of the FROM clause.
+func (t *tokenText) startsFromItem(i int) bool {
+	switch {
+	case t.word(i-1) == "join", t.word(i-1) == "from":
+		return true
+	case !t.punctuation(i-1, ","):
+		return false
+	}
+	for k := i - 2; k >= 0; k-- {
+		switch w := t.word(k); {
+		case t.closes(k):
+			k = t.partner[k]
+		case w == "from":
+			return true
+		case t.partner[k] > k, w == "select", w == "where", w == "by", w == "having":
+			return false
+		}
+	}
+	return false
+}
+
+// continuesQuery says whether the word at i begins what may follow a table or
+// an alias.
+func (t *tokenText) continuesQuery(i int) bool {
+	switch t.word(i) {
+	case "":
+		return false
+	case "tablesample", "with", "set", "returning":
+		return true
+	}
+	return reserved[t.word(i)] && !operandWords[t.word(i)] || joinWords[t.word(i)]
+}
+
+var joinWords = wordSet("join inner left right full cross natural")
+
+// inSubscript says whether token i is directly in square brackets.
+func (t *tokenText) inSubscript(i int) bool {
+	for k := i - 1; k >= 0; k-- {
+		if t.closes(k) {
+			k = t.partner[k]
+			continue
+		}
+		if t.partner[k] > k {
+			return t.text(k) == "["
+		}
+	}
+	return false
+}
