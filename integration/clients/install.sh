@@ -5,10 +5,11 @@ set -euo pipefail
 cd "$(dirname "$0")"
 
 packages=()
-for package in postgresql-client python3-psycopg libpostgresql-jdbc-java; do
+for package in python3-psycopg libpostgresql-jdbc-java; do
     dpkg-query --show --showformat='${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed ||
         packages+=("$package")
 done
+command -v psql >/dev/null || packages+=(postgresql-client)
 command -v javac >/dev/null || packages+=(default-jdk-headless)
 command -v node >/dev/null || packages+=(nodejs)
 command -v npm >/dev/null || packages+=(npm)
