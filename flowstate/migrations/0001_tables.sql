@@ -1,0 +1,108 @@
+-- The tables. Nobody but their owner reads or writes them: state is written
+-- through rwproxy.request and read through the views.
+
+-- A streaming table, and its flow once it has one. The target and the view are
+-- regclass: a rename changes nothing here, and pg_dump writes their names.
+create table rwproxy.streaming_table (
+    id uuid primary key default pg_catalog.gen_random_uuid(),
+    target regclass not null unique,
+    statement text not null,
+    declared_columns boolean not null,
+    properties jsonb not null,
+    comment text,
+    partition_by text[] not null,
+    schedule text,
+    created_at timestamptz not null default pg_catalog.clock_timestamp(),
+    changed_at timestamptz not null default pg_catalog.clock_timestamp(),
+
+    flow_name text unique,
+    flow_statement text,
+    flow_comment text,
+    view regclass unique,
+    view_definition text,
+    predicate text,
+    condition text,
+    condition_volatile boolean,
+    query text,
+    settings jsonb not null,
+    definition_version integer not null default 1,
+
+    -- Of the last refresh of any kind.
+    last_refresh_id uuid,
+    last_refresh_at timestamptz,
+    last_technique text,
+    last_reason text,
+
+    -- Of the last refresh of the flow's own window: an override moves none.
+    last_window text,
+    last_window_volatile boolean,
+    last_definition_version integer,
+
+    constraint flow_is_whole check (
+        pg_catalog.num_nulls(flow_name, view, view_definition, predicate, condition, condition_volatile, query)
+            in (0, 7)
+    )
+);
+
+-- History has no foreign key to its table: it outlives it. The names and the
+-- owner are those of the time, for when the table is gone.
+create table rwproxy.refresh (
+    id uuid primary key,
+    table_id uuid not null,
+    flow_name text not null,
+    target_schema text not null,
+    target_table text not null,
+    owner text not null,
+    cause text not null check (cause in ('statement', 'schedule', 'trigger', 'api')),
+    kind text not null check (kind in ('window', 'full', 'override')),
+    technique text check (technique in ('FULL_RECOMPUTE', 'INCREMENTAL', 'NO_OP')),
+    reason text check (reason is null or technique = 'FULL_RECOMPUTE'),
+    window_predicate text,
+    window_volatile boolean,
+    applied_predicate text,
+    definition_version integer,
+    rows_deleted bigint,
+    rows_inserted bigint,
+    state text not null check (state in ('QUEUED', 'RUNNING', 'COMPLETED', 'FAILED', 'CANCELED')),
+    progress text,
+    requested_by text not null,
+    requested_at timestamptz not null default pg_catalog.clock_timestamp(),
+    started_at timestamptz,
+    ended_at timestamptz,
+    error text,
+    backend_pid integer
+);
+
+create index refresh_by_table on rwproxy.refresh (table_id, requested_at);
+
+create index running_refresh on rwproxy.refresh (table_id) where state = 'RUNNING';
+
+create table rwproxy.event (
+    sequence bigint generated always as identity primary key,
+    id uuid not null default pg_catalog.gen_random_uuid(),
+    at timestamptz not null default pg_catalog.clock_timestamp(),
+    table_id uuid not null,
+    refresh_id uuid,
+    owner text not null,
+    event_type text not null,
+    level text not null check (level in ('INFO', 'WARN', 'ERROR', 'METRICS')),
+    message text not null,
+    origin jsonb not null,
+    details jsonb not null,
+    error jsonb
+);
+
+create index event_by_table on rwproxy.event (table_id, sequence);
+
+-- Each flow's query is a view in here, created by the flow's author on the
+-- author's own connection, so everybody may create. That is safe because the
+-- schema is on nobody's search_path, and because rwproxy finds a view by the
+-- OID that was registered and checks that its registrant owns it: what else
+-- somebody puts here is never looked at.
+create schema rwproxy_flows;
+
+grant usage, create on schema rwproxy_flows to public;
+
+-- The functions of rwproxy_compat are installed after the migrations, by their
+-- own text.
+create schema rwproxy_compat;

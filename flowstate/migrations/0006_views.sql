@@ -1,0 +1,89 @@
+-- What users read. The names and columns are an interface. A role sees what
+-- belongs to tables that it may SELECT; of a table that is gone, the members of
+-- the role that owned it see the history. The views are security barriers: a
+-- function in a user's WHERE must not see rows that the user does not.
+
+create view rwproxy.flows with (security_barrier) as
+select t.flow_name,
+       n.nspname::text as target_schema,
+       c.relname::text as target_table,
+       t.predicate,
+       t.query,
+       t.properties,
+       t.schedule,
+       -- The author, whose rights the query has.
+       pg_catalog.pg_get_userbyid(coalesce(v.relowner, c.relowner))::text as owner,
+       t.created_at,
+       t.changed_at,
+       t.last_refresh_id,
+       t.last_refresh_at,
+       t.last_technique,
+       t.last_reason,
+       null::timestamptz as next_run_at,
+       array[]::text[] as tracked_sources,
+       array(select s.name from rwproxy.flow_source s where s.view = t.view order by s.name) as untracked_sources
+  from rwproxy.streaming_table t
+  join pg_catalog.pg_class c on c.oid = t.target
+  join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+  left join pg_catalog.pg_class v on v.oid = t.view
+ where t.flow_name is not null
+   and pg_catalog.has_table_privilege(c.oid, 'SELECT');
+
+create view rwproxy.refreshes with (security_barrier) as
+select r.id as refresh_id,
+       r.flow_name,
+       coalesce(n.nspname, r.target_schema) as target_schema,
+       coalesce(c.relname, r.target_table) as target_table,
+       r.cause,
+       r.kind,
+       r.technique,
+       r.reason,
+       r.window_predicate,
+       r.applied_predicate,
+       r.rows_deleted,
+       r.rows_inserted,
+       case when session.lost then 'FAILED' else r.state end as state,
+       r.progress,
+       r.requested_by,
+       r.requested_at,
+       r.started_at,
+       r.ended_at,
+       case when session.lost then 'the session running it ended' else r.error end as error
+  from rwproxy.refresh r
+  left join rwproxy.streaming_table t on t.id = r.table_id
+  left join pg_catalog.pg_class c on c.oid = t.target
+  left join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+ cross join lateral (
+     select r.state = 'RUNNING'
+        and not exists (
+            select from rwproxy.refresh_lock l where l.target = t.target and l.pid = r.backend_pid
+        ) as lost
+ ) session
+ where case
+           when t.id is not null then pg_catalog.has_table_privilege(t.target, 'SELECT')
+           else exists (
+               select from pg_catalog.pg_roles o
+                where o.rolname = r.owner and pg_catalog.pg_has_role(o.oid, 'USAGE'))
+       end;
+
+create view rwproxy.event_log with (security_barrier) as
+select e.id,
+       e.sequence,
+       e.origin,
+       e.at as timestamp,
+       e.message,
+       e.level,
+       'STABLE' as maturity_level,
+       e.error,
+       e.details,
+       e.event_type
+  from rwproxy.event e
+  left join rwproxy.streaming_table t on t.id = e.table_id
+ where case
+           when t.id is not null then pg_catalog.has_table_privilege(t.target, 'SELECT')
+           else exists (
+               select from pg_catalog.pg_roles o
+                where o.rolname = e.owner and pg_catalog.pg_has_role(o.oid, 'USAGE'))
+       end;
+
+grant select on rwproxy.flows, rwproxy.refreshes, rwproxy.event_log to public;

@@ -1,0 +1,125 @@
+package flowstate
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	// poolSize is how many service connections one database gets.
+	poolSize = 2
+	// idleTimeout is how long a connection is kept for the next use. It is
+	// short: an idle connection keeps its database from being dropped.
+	idleTimeout = 5 * time.Second
+	// closeTimeout bounds a polite goodbye to the server.
+	closeTimeout = time.Second
+)
+
+// pool is the service connections to one database.
+type pool struct {
+	config *pgx.ConnConfig
+	slots  chan struct{} // one token for each connection in use
+
+	mu     sync.Mutex
+	closed bool
+	idle   []*idleConn
+}
+
+type idleConn struct {
+	conn  *pgx.Conn
+	timer *time.Timer // closes conn
+}
+
+func newPool(config *pgx.ConnConfig) *pool {
+	return &pool{config: config, slots: make(chan struct{}, poolSize)}
+}
+
+func (p *pool) do(ctx context.Context, do func(*pgx.Conn) error) error {
+	select {
+	case p.slots <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-p.slots }()
+	conn := p.takeIdle()
+	if conn == nil {
+		var err error
+		if conn, err = pgx.ConnectConfig(ctx, p.config); err != nil {
+			return err
+		}
+	}
+	reusable := false
+	defer func() {
+		if !reusable || !p.putIdle(conn) {
+			closeConn(conn)
+		}
+	}()
+	err := do(conn)
+	const idle = 'I' // no transaction is open
+	reusable = err == nil && !conn.IsClosed() && conn.PgConn().TxStatus() == idle
+	return err
+}
+
+// takeIdle returns nil if no idle connection still works.
+func (p *pool) takeIdle() *pgx.Conn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(p.idle) > 0 {
+		last := p.idle[len(p.idle)-1]
+		p.idle = p.idle[:len(p.idle)-1]
+		if !last.timer.Stop() {
+			continue // its timer is closing it
+		}
+		if last.conn.PgConn().CheckConn() == nil {
+			return last.conn
+		}
+		closeConn(last.conn)
+	}
+	return nil
+}
+
+// putIdle reports whether it keeps the connection.
+func (p *pool) putIdle(conn *pgx.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return false
+	}
+	c := &idleConn{conn: conn}
+	c.timer = time.AfterFunc(idleTimeout, func() { p.expire(c) })
+	p.idle = append(p.idle, c)
+	return true
+}
+
+func (p *pool) expire(c *idleConn) {
+	p.mu.Lock()
+	for i := range p.idle {
+		if p.idle[i] == c {
+			p.idle = append(p.idle[:i], p.idle[i+1:]...)
+			break
+		}
+	}
+	p.mu.Unlock()
+	closeConn(c.conn)
+}
+
+func (p *pool) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	for _, c := range p.idle {
+		if c.timer.Stop() {
+			closeConn(c.conn)
+		}
+	}
+	p.idle = nil
+}
+
+func closeConn(conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	_ = conn.Close(ctx) // it is gone either way
+}

@@ -1,0 +1,8 @@
+-- After every migration: what it created is nobody's but its owner's unless it
+-- was granted. Functions are the exception in Postgres, which lets everybody
+-- execute a new one.
+revoke execute on all functions in schema rwproxy from public;
+
+grant usage on schema rwproxy_compat to public;
+
+grant execute on all functions in schema rwproxy_compat to public;

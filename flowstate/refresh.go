@@ -1,0 +1,145 @@
+package flowstate
+
+import (
+	"context"
+	"time"
+
+	"github.com/rwproxy/rwproxy/internal/pgdiag"
+	"github.com/rwproxy/rwproxy/internal/pgsession"
+)
+
+// Kind is what window a refresh writes.
+type Kind string
+
+// The kinds of refresh.
+const (
+	KindWindow   Kind = "window"   // the flow's own
+	KindFull     Kind = "full"     // the flow's own, after every row is deleted
+	KindOverride Kind = "override" // that of REFRESH … WHERE
+)
+
+// Cause is what made a refresh run.
+type Cause string
+
+// CauseStatement is a statement of a client's.
+const CauseStatement Cause = "statement"
+
+// The states in which a refresh ends.
+const (
+	StateCompleted = "COMPLETED"
+	StateFailed    = "FAILED"
+	StateCanceled  = "CANCELED"
+)
+
+// The techniques: how a refresh writes its window.
+const (
+	TechniqueFullRecompute = "FULL_RECOMPUTE" // all of the window
+	TechniqueIncremental   = "INCREMENTAL"    // the part of the window that can differ
+	TechniqueNoOp          = "NO_OP"          // nothing: no source has changed
+)
+
+// Refresh is a refresh that starts.
+type Refresh struct {
+	Target uint32 // OID of the table
+	Kind   Kind
+	Cause  Cause
+}
+
+// Start records that the session now runs a refresh, and returns its id, a
+// UUID. The session holds the lock of [LockKeys], at session or transaction
+// level; a refresh of the table whose session was lost is recorded as failed.
+// Errors: 42501 unless the session's role may SELECT, INSERT and DELETE on the
+// table or has its owner's rights, 55000 without the lock, 0A000 without a
+// flow.
+func Start(ctx context.Context, s pgsession.Session, r Refresh) (id string, err error) {
+	row, err := newRequest("start_refresh").
+		number("target", int64(r.Target)).
+		text("kind", string(r.Kind)).
+		text("cause", string(r.Cause)).
+		send(ctx, s, "id")
+	return row["id"].Text, err
+}
+
+// PlanRecord is what a refresh is going to do, and why.
+type PlanRecord struct {
+	Technique string // one of the constants
+	Reason    string // of a full recompute, else ""
+	Window    string // the predicate of the window, resolved
+	Applied   string // the predicate that DELETE and INSERT use
+}
+
+// Plan records what the refresh is going to do. It belongs to the transaction
+// that writes the table, and is called again when that is retried.
+func Plan(ctx context.Context, s pgsession.Session, id string, p PlanRecord) error {
+	_, err := newRequest("plan_refresh").
+		text("id", id).
+		text("technique", p.Technique).
+		optional("reason", p.Reason).
+		text("window_predicate", p.Window).
+		text("applied_predicate", p.Applied).
+		send(ctx, s)
+	return err
+}
+
+// Outcome is what a refresh did.
+type Outcome struct {
+	RowsDeleted  int64
+	RowsInserted int64
+}
+
+// Finish records that the refresh is complete. It belongs to the transaction
+// that writes the table, after [Plan].
+func Finish(ctx context.Context, s pgsession.Session, id string, o Outcome) error {
+	_, err := newRequest("finish_refresh").
+		text("id", id).
+		number("rows_deleted", o.RowsDeleted).
+		number("rows_inserted", o.RowsInserted).
+		send(ctx, s)
+	return err
+}
+
+// Failure is a refresh that failed. All but RefreshID and Error is for one
+// whose row was rolled back.
+type Failure struct {
+	RefreshID   string // "" if Start did not return one
+	OID         uint32 // of the table
+	Schema      string
+	Name        string // of the table
+	FlowName    string
+	Kind        Kind
+	Cause       Cause
+	RequestedBy string // a role; only the service connection may name another than its own
+	StartedAt   time.Time
+	Error       *pgdiag.Diagnostic
+}
+
+// State is the state in which the refresh ended.
+func (f Failure) State() string {
+	const queryCanceled = "57014"
+	if f.Error.Code == queryCanceled {
+		return StateCanceled
+	}
+	return StateFailed
+}
+
+// Fail records that a refresh failed. It runs after the rollback, in a
+// transaction of its own, and also records a refresh whose row, or whose table,
+// was rolled back; one that has ended already stays as it ended. It returns
+// 55006 if the refresh still runs in another session.
+func Fail(ctx context.Context, s pgsession.Session, f Failure) error {
+	_, err := newRequest("fail_refresh").
+		optional("id", f.RefreshID).
+		number("target", int64(f.OID)).
+		text("schema", f.Schema).
+		text("name", f.Name).
+		text("flow_name", f.FlowName).
+		text("kind", string(f.Kind)).
+		text("cause", string(f.Cause)).
+		text("requested_by", f.RequestedBy).
+		text("started_at", f.StartedAt.Format(time.RFC3339Nano)).
+		text("state", f.State()).
+		text("error", f.Error.String()).
+		text("error_code", f.Error.Code).
+		send(ctx, s)
+	return err
+}

@@ -1,0 +1,166 @@
+package flowstate
+
+import (
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/rwproxy/rwproxy/internal/pgdiag"
+	"github.com/rwproxy/rwproxy/internal/pgsession"
+	"github.com/rwproxy/rwproxy/rewrite"
+)
+
+//go:embed migrations/*.sql
+var migrationFiles embed.FS
+
+//go:embed bootstrap.sql
+var bootstrap string
+
+//go:embed privileges.sql
+var privileges string
+
+// schemas are those that Install creates and owns.
+var schemas = []string{"rwproxy", "rwproxy_flows", "rwproxy_compat"}
+
+// migrations returns the text of each migration: the first is version 1. They
+// are only ever added to.
+func migrations() ([]string, error) {
+	names, err := fs.Glob(migrationFiles, "migrations/*.sql") // in lexical order
+	if err != nil {
+		return nil, err
+	}
+	texts := make([]string, len(names))
+	for i, name := range names {
+		text, err := migrationFiles.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		texts[i] = string(text)
+	}
+	return texts, nil
+}
+
+// Install brings the schemas of the connection's database up to date, in one
+// transaction. It changes nothing when they are, and any number of proxies may
+// do it at once. The role needs CREATE on the database and becomes the owner.
+// Errors: 55000 if the schemas are of a newer rwproxy, 42501 without the right,
+// or if somebody else made a schema of that name.
+func Install(ctx context.Context, conn *pgx.Conn) error {
+	err := pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite},
+		func(tx pgx.Tx) error { return install(ctx, tx) })
+	if err != nil {
+		return fmt.Errorf("install schema rwproxy: %w", pgsession.FromPgxError(err))
+	}
+	return nil
+}
+
+func install(ctx context.Context, tx pgx.Tx) error {
+	// At READ COMMITTED the statements after the lock see what its last holder
+	// committed.
+	if _, err := tx.Exec(ctx, "select pg_catalog.pg_advisory_xact_lock($1, $2)", LockClass, installLock); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, "set local search_path = pg_catalog, pg_temp"); err != nil {
+		return err
+	}
+	if err := refuseForeignOwner(ctx, tx); err != nil {
+		return err
+	}
+	texts, err := migrations()
+	if err != nil {
+		return err
+	}
+	version, err := installedVersion(ctx, tx)
+	if err != nil {
+		return err
+	}
+	switch {
+	case version > len(texts):
+		return pgdiag.New("55000", fmt.Sprintf("schema rwproxy is of version %d, this rwproxy knows versions up to %d", version, len(texts))).
+			WithHint("run the newer rwproxy")
+	case version == len(texts):
+		return installCompat(ctx, tx)
+	case version == 0:
+		if _, err := tx.Exec(ctx, bootstrap); err != nil {
+			return err
+		}
+	}
+	for i := version; i < len(texts); i++ {
+		if _, err := tx.Exec(ctx, texts[i]); err != nil {
+			return fmt.Errorf("migration %d: %w", i+1, err)
+		}
+		if _, err := tx.Exec(ctx, "insert into rwproxy.schema_version (version) values ($1)", i+1); err != nil {
+			return err
+		}
+	}
+	if err := installCompat(ctx, tx); err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, privileges)
+	return err
+}
+
+// refuseForeignOwner refuses schemas of our names that are neither ours nor a
+// superuser's. Whoever may create schemas could otherwise put functions there
+// for everybody's session to run.
+func refuseForeignOwner(ctx context.Context, tx pgx.Tx) error {
+	var schema, owner string
+	err := tx.QueryRow(ctx, `
+		select n.nspname, pg_get_userbyid(n.nspowner)
+		  from pg_namespace n
+		  join pg_roles r on r.oid = n.nspowner
+		 where n.nspname = any ($1)
+		   and not r.rolsuper
+		   and r.rolname <> current_user
+		 limit 1`, schemas).Scan(&schema, &owner)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return pgdiag.New("42501", fmt.Sprintf("schema %q is owned by role %q", schema, owner)).
+		WithDetail("rwproxy runs what is in this schema for everybody, so it must belong to rwproxy's service role or to a superuser.").
+		WithHint(fmt.Sprintf("run rwproxy with %q as the service role, or, if the schema is not rwproxy's, drop it", owner))
+}
+
+// installedVersion returns 0 if nothing is installed.
+func installedVersion(ctx context.Context, tx pgx.Tx) (int, error) {
+	var exists bool
+	if err := tx.QueryRow(ctx, "select to_regclass('rwproxy.schema_version') is not null").Scan(&exists); err != nil || !exists {
+		return 0, err
+	}
+	var version int
+	err := tx.QueryRow(ctx, "select coalesce(max(version), 0) from rwproxy.schema_version").Scan(&version)
+	return version, err
+}
+
+// installCompat makes the functions of schema rwproxy_compat those of this
+// rwproxy.
+func installCompat(ctx context.Context, tx pgx.Tx) error {
+	text := rewrite.CompatSQL()
+	sum := sha256.Sum256([]byte(text))
+	hash := hex.EncodeToString(sum[:])
+	var installed bool
+	err := tx.QueryRow(ctx, "select exists (select from rwproxy.compat_version where hash = $1)", hash).Scan(&installed)
+	if err != nil || installed {
+		return err
+	}
+	if _, err := tx.Exec(ctx, text); err != nil {
+		return fmt.Errorf("functions of schema rwproxy_compat: %w", err)
+	}
+	if _, err := tx.Exec(ctx, "delete from rwproxy.compat_version"); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, "insert into rwproxy.compat_version (hash) values ($1)", hash); err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, privileges)
+	return err
+}

@@ -1,0 +1,126 @@
+package flowstate
+
+import (
+	"context"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/rwproxy/rwproxy/internal/pgdiag"
+	"github.com/rwproxy/rwproxy/internal/pgsession"
+)
+
+// Service is the service connection: rwproxy's own role on every database of a
+// server. It installs the schemas and does what no client's connection can. It
+// is safe for concurrent use.
+type Service struct {
+	config *pgx.ConnConfig
+
+	mu        sync.Mutex
+	closed    bool
+	pools     map[string]*pool  // by database
+	installed map[string]string // OID of schema rwproxy, by database
+}
+
+// NewService returns a service that connects to the server of a libpq URL, with
+// its user and password. It does not connect yet.
+func NewService(url string) (*Service, error) {
+	config, err := pgx.ParseConfig(url)
+	if err != nil {
+		return nil, err
+	}
+	config.RuntimeParams["application_name"] = "rwproxy"
+	return &Service{config: config, pools: map[string]*pool{}, installed: map[string]string{}}, nil
+}
+
+// Do runs do on a connection to a database, and waits for one if all are busy.
+// do leaves the session as it found it, or returns an error.
+func (s *Service) Do(ctx context.Context, database string, do func(pgsession.Session) error) error {
+	return s.connected(ctx, database, func(conn *pgx.Conn) error { return do(pgsession.FromPgx(conn)) })
+}
+
+func (s *Service) connected(ctx context.Context, database string, do func(*pgx.Conn) error) error {
+	p, err := s.pool(database)
+	if err != nil {
+		return err
+	}
+	return p.do(ctx, do)
+}
+
+func (s *Service) pool(database string) (*pool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, pgdiag.New("57P01", "the proxy is shutting down")
+	}
+	p, found := s.pools[database]
+	if !found {
+		config := s.config.Copy()
+		config.Database = database
+		p = newPool(config)
+		s.pools[database] = p
+	}
+	return p, nil
+}
+
+// Installed reports whether a client's database has rwproxy's schemas, up to
+// date and from a role that may be trusted with them: what the functions in
+// them do, they do in the client's session. Once it has answered yes it asks
+// only the client's own connection.
+func (s *Service) Installed(ctx context.Context, client pgsession.Session, database string) (bool, error) {
+	oid, err := schemaOID(ctx, client)
+	if err != nil || oid == "" {
+		return false, err
+	}
+	s.mu.Lock()
+	known := s.installed[database] == oid
+	s.mu.Unlock()
+	if known {
+		return true, nil
+	}
+	err = s.EnsureInstalled(ctx, database)
+	switch pgdiag.Code(err) {
+	case "42501", "55000": // somebody else's schema, or a newer rwproxy's
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// EnsureInstalled installs the schemas in a database, or brings them up to
+// date. Errors as [Install].
+func (s *Service) EnsureInstalled(ctx context.Context, database string) error {
+	return s.connected(ctx, database, func(conn *pgx.Conn) error {
+		if err := Install(ctx, conn); err != nil {
+			return err
+		}
+		oid, err := schemaOID(ctx, pgsession.FromPgx(conn))
+		if err != nil {
+			return err
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.installed[database] = oid
+		return nil
+	})
+}
+
+// schemaOID returns the OID of schema rwproxy, "" if there is none. A database
+// dropped and made again under its name has another.
+func schemaOID(ctx context.Context, s pgsession.Session) (string, error) {
+	rows, err := s.Query(ctx, "select n.oid from pg_catalog.pg_namespace n where n.nspname = 'rwproxy'")
+	if err != nil || len(rows) == 0 {
+		return "", err
+	}
+	return rows[0][0].Text, nil
+}
+
+// Close closes the idle connections; those in use are closed when what uses
+// them is done. It may be called more than once.
+func (s *Service) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	for _, p := range s.pools {
+		p.close()
+	}
+}
