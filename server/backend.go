@@ -1,0 +1,281 @@
+package server
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"strings"
+)
+
+// maxInjectedRow bounds a message that an injected statement takes: its rows
+// are catalogs and bookkeeping.
+const maxInjectedRow = 64 << 20
+
+// maxWhole is the longest message of the backend that is looked at as a whole
+// before it is passed on. Only rows, COPY data, row descriptions, notices and
+// errors can be longer; those stream.
+const maxWhole = 64 << 10
+
+var errTooLong = errors.New("message for an injected statement too long")
+
+// relayBackend passes the backend's messages on until the connection ends.
+func (s *session) relayBackend() {
+	for {
+		typ, size, err := s.from.header()
+		if err != nil {
+			return
+		}
+		if err := s.relayMessage(typ, size); err != nil {
+			return
+		}
+	}
+}
+
+// relayMessage passes one message on, or does with it what its note says.
+func (s *session) relayMessage(typ byte, size int) error {
+	s.out.Lock()
+	s.inFrame = true
+	defer func() {
+		s.inFrame = false
+		s.out.Unlock()
+	}()
+	if s.isPassedUnread(typ) {
+		return s.from.stream(s.out.w, size)
+	}
+	whole, err := s.isWhole(size)
+	if err != nil {
+		return err
+	}
+	if !whole {
+		// An injected statement never gets here, nothing else needs the body.
+		head, err := s.from.peek(headerSize)
+		if err != nil {
+			return err
+		}
+		s.judge(typ, head)
+		return s.from.stream(s.out.w, size)
+	}
+	message, err := s.from.peek(size)
+	if err != nil {
+		return err
+	}
+	_, err = s.out.w.Write(s.judge(typ, message))
+	s.from.take(size)
+	return err
+}
+
+// isPassedUnread says of a message's type that its content changes nothing.
+func (s *session) isPassedUnread(typ byte) bool {
+	if typ == msgAuthentication {
+		return false
+	}
+	if s.unscanned {
+		return true
+	}
+	if typ != msgDataRow && typ != msgCopyData {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.injecting
+}
+
+func (s *session) isWhole(size int) (bool, error) {
+	if size <= maxWhole {
+		return true, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.injecting && size > maxInjectedRow {
+		return false, errTooLong
+	}
+	return s.injecting, nil
+}
+
+// judge books a message and returns what the client gets of it. The caller
+// holds out, so that nobody can write to the client between the two.
+func (s *session) judge(typ byte, message []byte) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.changed.Broadcast()
+	content := message[headerSize:]
+	switch typ {
+	case msgNoticeResponse, msgNotificationResponse:
+		return message
+	case msgParameterStatus:
+		s.setParameter(content)
+		return message
+	case msgAuthentication:
+		if s.upstreamIsTLS() {
+			return withoutChannelBinding(message)
+		}
+		return message
+	case msgErrorResponse:
+		return s.judgeError(message)
+	case msgReadyForQuery:
+		return s.judgeReady(message)
+	}
+	d, paid := s.ledger.answered(typ)
+	if d.note == nil {
+		return message
+	}
+	if paid {
+		s.paid(d)
+	}
+	switch {
+	case d.note.sink != nil:
+		d.note.sink.take(typ, content)
+		return nil
+	case d.note.quiet && isQuiet(typ):
+		return nil
+	case d.note.hold && typ == msgCommandComplete:
+		s.out.held = bytes.Clone(message)
+		return nil
+	}
+	return message
+}
+
+// isQuiet reports an answer that only the extended protocol has.
+func isQuiet(typ byte) bool {
+	switch typ {
+	case msgParseComplete, msgBindComplete, msgCloseComplete, msgParameterDescription, msgNoData:
+		return true
+	}
+	return false
+}
+
+// judgeError books an ErrorResponse; the caller holds out and mu.
+func (s *session) judgeError(message []byte) []byte {
+	d, ok := s.ledger.failed()
+	s.out.held = nil
+	if s.pumping {
+		interrupt(s.client)
+	}
+	reported := decodeError(message[headerSize:])
+	if isFatal(reported) {
+		s.farewell = true
+	}
+	if !ok || d.note == nil {
+		return message
+	}
+	n := d.note
+	switch {
+	case n.sink != nil:
+		n.sink.failed = reported
+		if isFatal(reported) {
+			return message
+		}
+		return nil
+	case n.replace != nil && reported.Code == syntaxError && reported.Position >= n.replaceFrom:
+		replaced, err := encode(nil, n.replace.ErrorResponse())
+		if err != nil {
+			return message
+		}
+		return replaced
+	case n.shift > 0:
+		return shiftPosition(message, n.shift)
+	}
+	return message
+}
+
+// judgeReady books a ReadyForQuery; the caller holds out and mu.
+func (s *session) judgeReady(message []byte) []byte {
+	if len(message) > headerSize {
+		s.status = message[headerSize]
+	}
+	if s.status == statusIdle {
+		clear(s.portals)
+	}
+	d, _ := s.ledger.ready()
+	if d.kind == owesQuery {
+		delete(s.prepared, "") // as every Query does
+	}
+	if s.server.draining.Load() || s.pumping {
+		interrupt(s.client)
+	}
+	if d.note != nil && d.note.sink != nil {
+		return nil
+	}
+	if s.out.held != nil {
+		message = append(s.out.held, message...)
+		s.out.held = nil
+	}
+	return message
+}
+
+// paid records what a completed message means for intercepted statements; the
+// caller holds mu.
+func (s *session) paid(d debt) {
+	n := d.note
+	if n.sink != nil {
+		return
+	}
+	switch d.kind {
+	case owesParse:
+		delete(s.prepared, n.statementName)
+		if n.prepared != nil {
+			s.prepared[n.statementName] = n.prepared
+		}
+	case owesBind:
+		delete(s.portals, n.portalName)
+		if p := s.prepared[n.statementName]; p != nil {
+			s.portals[n.portalName] = &portal{prepared: p, formats: n.formats}
+		}
+	case owesClose:
+		switch n.closes {
+		case 'S':
+			delete(s.prepared, n.statementName)
+		case 'P':
+			delete(s.portals, n.portalName)
+		}
+	}
+}
+
+// setParameter keeps the two settings that decide how a text is read; the
+// caller holds mu.
+func (s *session) setParameter(content []byte) {
+	b := body{rest: content}
+	switch name, value := b.text(), b.text(); name {
+	case "standard_conforming_strings":
+		s.backslashes = value == "off"
+	case "client_encoding":
+		switch strings.ToUpper(value) {
+		case "BIG5", "GB18030", "GBK", "JOHAB", "SJIS", "SHIFT_JIS_2004", "UHC":
+			s.unsafeText = true
+		default:
+			s.unsafeText = false
+		}
+	}
+}
+
+// flushClient sends what has been passed on, before the backend is read again.
+func (s *session) flushClient() error {
+	if !s.inFrame {
+		s.out.Lock()
+		defer s.out.Unlock()
+	}
+	return s.out.w.Flush()
+}
+
+// withoutChannelBinding removes from AuthenticationSASL the mechanism that
+// binds to Postgres's certificate, which the client does not see.
+func withoutChannelBinding(message []byte) []byte {
+	const authenticationSASL = 10
+	b := body{rest: message[headerSize:]}
+	if b.int32() != authenticationSASL {
+		return message
+	}
+	kept := bytes.Clone(message[:headerSize+4])
+	for {
+		mechanism := b.text()
+		if b.bad || mechanism == "" {
+			break
+		}
+		if mechanism != "SCRAM-SHA-256-PLUS" {
+			kept = append(append(kept, mechanism...), 0)
+		}
+	}
+	kept = append(kept, 0)
+	binary.BigEndian.PutUint32(kept[1:], uint32(len(kept)-1))
+	return kept
+}

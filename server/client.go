@@ -1,0 +1,315 @@
+package server
+
+import (
+	"github.com/rwproxy/rwproxy/internal/pgdiag"
+	"github.com/rwproxy/rwproxy/rewrite"
+)
+
+// syntaxError is the SQLSTATE of a text that Postgres cannot parse.
+const syntaxError = "42601"
+
+// maxNames bounds what is read of a Bind, Execute or Close for its names.
+const maxNames = bufferSize
+
+// relayClient passes the client's messages on until the connection ends.
+func (s *session) relayClient() error {
+	for {
+		typ, size, err := s.in.header()
+		if err != nil {
+			return err
+		}
+		if s.swallow && typ != msgSync && typ != msgTerminate {
+			if err := s.in.stream(discard{}, size); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := s.awaitRoom(); err != nil {
+			return err
+		}
+		if err := s.takeMessage(typ, size); err != nil {
+			return err
+		}
+	}
+}
+
+type discard struct{}
+
+func (discard) Write(b []byte) (int, error) { return len(b), nil }
+
+// takeMessage handles one message of the client.
+func (s *session) takeMessage(typ byte, size int) error {
+	if s.unscanned || s.isCopyingIn() {
+		return s.passCopy(typ, size)
+	}
+	switch typ {
+	case msgQuery:
+		return s.takeQuery(size)
+	case msgParse:
+		return s.takeParse(size)
+	case msgBind:
+		return s.takeBind(size)
+	case msgExecute:
+		return s.takeExecute(size)
+	case msgClose:
+		return s.takeClose(size)
+	case msgDescribe:
+		s.batch.open = true
+		s.owe(owesDescribe, nil)
+	case msgSync:
+		return s.takeSync(size)
+	case msgFunctionCall:
+		s.batch = batch{}
+		s.owe(owesFunction, nil)
+	case msgCopyDone, msgCopyFail:
+		s.owe(endsCopy, nil)
+	}
+	return s.pass(size)
+}
+
+// pass forwards the next message as it is.
+func (s *session) pass(size int) error { return s.in.stream(s.up, size) }
+
+// passCopy forwards a message to a backend that reads COPY data. Anything but
+// data, its end, Sync and Flush is an error there, which Postgres reports.
+func (s *session) passCopy(typ byte, size int) error {
+	if typ == msgCopyDone || typ == msgCopyFail {
+		s.owe(endsCopy, nil)
+	}
+	return s.pass(size)
+}
+
+func (s *session) isCopyingIn() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ledger.copyIn
+}
+
+// tracking reports that an intercepted statement is or may be prepared, so
+// that names matter.
+func (s *session) tracking() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.prepared) > 0 || len(s.portals) > 0 ||
+		len(s.ledger.pendingStatements) > 0 || len(s.ledger.pendingPortals) > 0
+}
+
+func (s *session) takeQuery(size int) error {
+	if s.server.config.Handler != nil && size <= maxBuffered {
+		message, err := s.in.peek(size)
+		if err != nil {
+			return err
+		}
+		if rewrite.MayBeOurs(message[headerSize:]) {
+			b := body{rest: message[headerSize:]}
+			if text := b.text(); !b.bad {
+				return s.takeSuspect(text, size)
+			}
+		}
+	}
+	s.batch = batch{}
+	s.owe(owesQuery, nil)
+	return s.pass(size)
+}
+
+// takeSuspect handles a Query whose text has a word of ours.
+func (s *session) takeSuspect(text string, size int) error {
+	script, refusal := s.read(text)
+	switch {
+	case refusal != nil:
+		s.batch = batch{}
+		s.owe(owesQuery, &note{replace: refusal.diagnostic, replaceFrom: refusal.from})
+		return s.pass(size)
+	case !script.hasOurs():
+		s.batch = batch{}
+		s.owe(owesQuery, nil)
+		return s.pass(size)
+	}
+	return s.intercept(size, func() error {
+		s.in.take(size)
+		return s.runScript(script)
+	})
+}
+
+func (s *session) takeParse(size int) error {
+	s.batch.open = true
+	if s.server.config.Handler == nil || size > maxBuffered {
+		s.owe(owesParse, s.parseNote(size))
+		return s.pass(size)
+	}
+	message, err := s.in.peek(size)
+	if err != nil {
+		return err
+	}
+	if !rewrite.MayBeOurs(message[headerSize:]) {
+		s.owe(owesParse, s.parseNote(size))
+		return s.pass(size)
+	}
+	b := body{rest: message[headerSize:]}
+	name, text := b.text(), b.text()
+	if b.bad {
+		s.owe(owesParse, nil)
+		return s.pass(size)
+	}
+	script, refusal := s.read(text)
+	if refusal == nil && script.hasOurs() && len(script) > 1 {
+		refusal = &refused{diagnostic: pgdiag.New(syntaxError, "cannot insert multiple commands into a prepared statement")}
+	}
+	switch {
+	case refusal != nil:
+		s.owe(owesParse, &note{replace: refusal.diagnostic, replaceFrom: refusal.from})
+		return s.pass(size)
+	case !script.hasOurs():
+		s.owe(owesParse, s.parseNote(size))
+		return s.pass(size)
+	}
+	s.owe(owesParse, &note{
+		statementName: name,
+		prepared:      &prepared{statement: script[0].ours, shift: script[0].shift},
+		mayBeOurs:     true,
+	})
+	shadow := parseMessage(name, script[0].ours.Shadow(), b.rest)
+	s.in.take(size)
+	_, err = s.up.Write(shadow)
+	return err
+}
+
+// parseNote notes the name of a native Parse, which may take the place of an
+// intercepted statement.
+func (s *session) parseNote(size int) *note {
+	if !s.tracking() {
+		return nil
+	}
+	message, err := s.in.peek(min(size, maxNames))
+	if err != nil {
+		return nil // the message itself will fail in the same way
+	}
+	b := body{rest: message[headerSize:]}
+	return &note{statementName: b.text()}
+}
+
+func (s *session) takeBind(size int) error {
+	s.batch.open = true
+	head, err := s.in.peek(min(size, headerSize+1))
+	if err != nil {
+		return err
+	}
+	if len(head) > headerSize && head[headerSize] != 0 {
+		s.batch.portals++
+	}
+	if !s.tracking() || size > maxBuffered {
+		s.owe(owesBind, nil)
+		return s.pass(size)
+	}
+	message, err := s.in.peek(size)
+	if err != nil {
+		return err
+	}
+	n := parseBind(message[headerSize:])
+	s.mu.Lock()
+	n.mayBeOurs = s.prepared[n.statementName] != nil || s.ledger.pendingStatements[n.statementName] > 0
+	s.ledger.sent(owesBind, n)
+	s.mu.Unlock()
+	return s.pass(size)
+}
+
+func (s *session) takeExecute(size int) error {
+	s.batch.open = true
+	if s.tracking() && size <= maxNames {
+		message, err := s.in.peek(size)
+		if err != nil {
+			return err
+		}
+		b := body{rest: message[headerSize:]}
+		name, limit := b.text(), b.int32()
+		if !b.bad && s.portalMayBeOurs(name) {
+			return s.intercept(size, func() error { return s.executePortal(name, limit, size) })
+		}
+	}
+	s.batch.executed = true
+	s.owe(owesExecute, nil)
+	return s.pass(size)
+}
+
+func (s *session) portalMayBeOurs(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.portals[name] != nil || s.ledger.pendingPortals[name] > 0
+}
+
+func (s *session) takeClose(size int) error {
+	s.batch.open = true
+	var n *note
+	if s.tracking() && size <= maxNames {
+		message, err := s.in.peek(size)
+		if err != nil {
+			return err
+		}
+		b := body{rest: message[headerSize:]}
+		n = &note{closes: b.uint8()}
+		n.statementName = b.text()
+		n.portalName = n.statementName
+	}
+	s.owe(owesClose, n)
+	return s.pass(size)
+}
+
+func (s *session) takeSync(size int) error {
+	s.batch = batch{}
+	s.swallow = false
+	s.owe(owesSync, nil)
+	if err := s.pass(size); err != nil {
+		return err
+	}
+	return s.closeLeftover()
+}
+
+// awaitRoom waits while the backend owes too many answers.
+func (s *session) awaitRoom() error {
+	s.mu.Lock()
+	full := s.ledger.size() >= maxOwed
+	s.mu.Unlock()
+	if !full {
+		return nil
+	}
+	if err := s.up.Flush(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.ledger.size() >= maxOwed && !s.ledger.copyIn {
+		if s.lost {
+			return errBackendLost
+		}
+		s.changed.Wait()
+	}
+	return nil
+}
+
+// beforeClientRead runs before each read of the client that may block.
+func (s *session) beforeClientRead() error {
+	if err := s.up.Flush(); err != nil {
+		return err
+	}
+	if !s.in.atBoundary() {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.pumping && !s.ledger.copyIn:
+		return errCopyOver
+	case s.server.draining.Load() && s.isIdle():
+		return errDraining
+	}
+	return nil
+}
+
+// isIdle reports that the client waits for nothing and has nothing open, or
+// has not logged in yet; the caller holds mu.
+func (s *session) isIdle() bool {
+	if s.status == 0 {
+		return !s.unscanned
+	}
+	return s.ledger.settled() && !s.ledger.skipping && s.status == statusIdle && !s.batch.open && !s.swallow
+}

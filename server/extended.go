@@ -1,0 +1,149 @@
+package server
+
+import (
+	"github.com/jackc/pgproto3/v2"
+
+	"github.com/rwproxy/rwproxy/internal/pgdiag"
+	"github.com/rwproxy/rwproxy/rewrite"
+)
+
+// portal is a bound statement of ours.
+type portal struct {
+	prepared *prepared
+	formats  []int // result formats, as Bind gave them
+	// outcome is set once the portal was executed; rows before next have been
+	// sent.
+	outcome *Outcome
+	next    int
+}
+
+// parseMessage returns a Parse with the parameter types of another.
+func parseMessage(name, query string, types []byte) []byte {
+	size := headerSize + len(name) + 1 + len(query) + 1 + len(types)
+	message := append(make([]byte, 0, size), msgParse, byte((size-1)>>24), byte((size-1)>>16), byte((size-1)>>8), byte(size-1))
+	message = append(append(message, name...), 0)
+	message = append(append(message, query...), 0)
+	return append(message, types...)
+}
+
+// parseBind reads the names and result formats of a Bind. A malformed one is
+// for Postgres to refuse.
+func parseBind(content []byte) *note {
+	b := body{rest: content}
+	n := &note{portalName: b.text(), statementName: b.text()}
+	b.take(2 * (b.int16() & 0xffff)) // parameter formats
+	for range b.int16() & 0xffff {
+		if size := b.int32(); size > 0 {
+			b.take(size)
+		}
+	}
+	for range b.int16() & 0xffff {
+		if b.bad {
+			break
+		}
+		n.formats = append(n.formats, b.int16())
+	}
+	return n
+}
+
+// executePortal handles an Execute of a portal that may be ours, when
+// everything in front of it has been answered.
+func (s *session) executePortal(name string, limit, size int) error {
+	s.mu.Lock()
+	p, status := s.portals[name], s.status
+	s.mu.Unlock()
+	if p == nil || status == statusAborted {
+		return s.executeNatively(size)
+	}
+	if p.outcome != nil {
+		s.in.take(size)
+		if p.next == len(p.outcome.Rows) {
+			return s.fail(pgdiag.New("55000", `portal "`+name+`" cannot be run`))
+		}
+		return s.sendRows(p, limit)
+	}
+	others := s.batch.portals
+	if name != "" {
+		others--
+	}
+	_, isDrop := p.prepared.statement.(*rewrite.Drop)
+	if isDrop || status != statusIdle || s.batch.executed || others > 0 {
+		return s.executeJoined(p, limit, size)
+	}
+	s.in.take(size)
+	return s.executeAlone(p, limit)
+}
+
+func (s *session) executeNatively(size int) error {
+	s.batch.executed = true
+	s.owe(owesExecute, nil)
+	return s.pass(size)
+}
+
+// executeJoined runs a statement inside the client's transaction.
+func (s *session) executeJoined(p *portal, limit, size int) error {
+	outcome, refusal, err := s.run(p.prepared.statement, true)
+	if err != nil {
+		return err
+	}
+	if refusal == nil && outcome.Forward {
+		return s.executeNatively(size)
+	}
+	s.in.take(size)
+	s.batch.executed = true
+	if refusal != nil {
+		return s.failJoined(shifted(refusal, p.prepared.shift))
+	}
+	p.outcome = &outcome
+	return s.sendRows(p, limit)
+}
+
+// executeAlone runs a statement that may have a transaction of its own: the
+// implicit one, in which nothing was executed, is ended first.
+func (s *session) executeAlone(p *portal, limit int) error {
+	stop := s.watch()
+	r, err := s.inject(step{owesSync, &pgproto3.Sync{}})
+	stop()
+	if err != nil {
+		return err
+	}
+	s.batch = batch{open: true}
+	if r.failed != nil {
+		s.swallow = true
+		return s.sendClient(r.failed.ErrorResponse())
+	}
+	outcome, refusal, err := s.run(p.prepared.statement, false)
+	if err != nil {
+		return err
+	}
+	if refusal != nil {
+		s.swallow = true
+		return s.sendClient(shifted(refusal, p.prepared.shift).ErrorResponse())
+	}
+	p.outcome = &outcome
+	return s.sendRows(p, limit)
+}
+
+// sendRows answers an Execute: rows up to its limit, then whether there are
+// more.
+func (s *session) sendRows(p *portal, limit int) error {
+	rows := p.outcome.Rows[p.next:]
+	suspended := limit > 0 && limit < len(rows)
+	if suspended {
+		rows = rows[:limit]
+	}
+	answer, refusal := encodeRows(nil, p.outcome.Columns, rows, p.formats)
+	if refusal != nil {
+		return s.fail(refusal)
+	}
+	p.next += len(rows)
+	var end pgproto3.Message = &pgproto3.CommandComplete{CommandTag: []byte(p.outcome.Tag)}
+	if suspended {
+		end = &pgproto3.PortalSuspended{}
+	}
+	answer, err := encode(answer, end)
+	if err != nil {
+		return err
+	}
+	return s.sendClientRaw(answer)
+}

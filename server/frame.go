@@ -1,0 +1,158 @@
+package server
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"time"
+)
+
+const (
+	// bufferSize is the size of each read and write buffer of a session.
+	bufferSize = 16 << 10
+	// maxBuffered is the longest message that is held in memory as a whole;
+	// longer ones stream through unread.
+	maxBuffered = 16 << 20
+	// maxWatched is how much of a client's pipeline is read ahead while one
+	// of its statements runs.
+	maxWatched = 256 << 10
+	// headerSize is a message's type byte and its length field.
+	headerSize = 5
+)
+
+var errMessageLength = errors.New("invalid message length")
+
+// frameReader walks the messages that arrive on a connection, in place in its
+// buffer. The buffer grows with the bytes that have arrived, never with what a
+// length field promises.
+type frameReader struct {
+	conn net.Conn
+	// beforeRead runs before every read that may block: what has been
+	// forwarded so far is flushed here, and nowhere else.
+	beforeRead func() error
+
+	buf       []byte
+	r, w      int // buf[r:w] has been read and not yet taken
+	streaming bool
+}
+
+func newFrameReader(conn net.Conn) *frameReader {
+	return &frameReader{
+		conn:       conn,
+		buf:        make([]byte, bufferSize),
+		beforeRead: func() error { return nil },
+	}
+}
+
+// header returns the type and the whole length, header included, of the next
+// message without taking it.
+func (f *frameReader) header() (typ byte, size int, err error) {
+	head, err := f.peek(headerSize)
+	if err != nil {
+		return 0, 0, err
+	}
+	length := int32(binary.BigEndian.Uint32(head[1:]))
+	if length < 4 {
+		return head[0], 0, errMessageLength
+	}
+	return head[0], 1 + int(length), nil
+}
+
+// peek returns the next n bytes without taking them. They are valid until the
+// next call. At the end of the stream it returns io.EOF, or
+// io.ErrUnexpectedEOF when some but not all of them have arrived.
+func (f *frameReader) peek(n int) ([]byte, error) {
+	for f.w-f.r < n {
+		if err := f.fill(); err != nil {
+			if err == io.EOF && f.w > f.r {
+				err = io.ErrUnexpectedEOF
+			}
+			return nil, err
+		}
+	}
+	return f.buf[f.r : f.r+n], nil
+}
+
+// take drops the next n bytes, which have been peeked.
+func (f *frameReader) take(n int) {
+	f.r += n
+	if f.r == f.w {
+		f.r, f.w = 0, 0
+		if len(f.buf) > 4*bufferSize {
+			f.buf = make([]byte, bufferSize)
+		}
+	}
+}
+
+// stream moves the next n bytes to w, however many they are.
+func (f *frameReader) stream(w io.Writer, n int) error {
+	f.streaming = true
+	defer func() { f.streaming = false }()
+	for n > 0 {
+		if f.r == f.w {
+			if err := f.fill(); err != nil {
+				if err == io.EOF {
+					err = io.ErrUnexpectedEOF
+				}
+				return err
+			}
+		}
+		chunk := f.buf[f.r:min(f.w, f.r+n)]
+		if _, err := w.Write(chunk); err != nil {
+			return err
+		}
+		n -= len(chunk)
+		f.take(len(chunk))
+	}
+	return nil
+}
+
+// atBoundary reports that no part of a message has arrived yet.
+func (f *frameReader) atBoundary() bool { return f.r == f.w && !f.streaming }
+
+// fill reads once. An expired read deadline is a tap on the shoulder: the
+// deadline is lifted and beforeRead looks again at what has changed.
+func (f *frameReader) fill() error {
+	for {
+		if err := f.beforeRead(); err != nil {
+			return err
+		}
+		err := f.read()
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			return err
+		}
+		if err := f.conn.SetReadDeadline(time.Time{}); err != nil {
+			return err
+		}
+	}
+}
+
+// read reads once into free space, making some if there is none.
+func (f *frameReader) read() error {
+	switch {
+	case f.r == f.w:
+		f.r, f.w = 0, 0
+	case f.w == len(f.buf) && f.r > 0:
+		f.w = copy(f.buf, f.buf[f.r:f.w])
+		f.r = 0
+	}
+	if f.w == len(f.buf) {
+		grown := make([]byte, 2*len(f.buf))
+		copy(grown, f.buf)
+		f.buf = grown
+	}
+	n, err := f.conn.Read(f.buf[f.w:])
+	f.w += n
+	if n > 0 {
+		return nil
+	}
+	return err
+}
+
+// interrupt makes a blocked read of conn look again at what has changed.
+func interrupt(conn net.Conn) {
+	// It can only fail on a closed connection, whose reads have ended.
+	_ = conn.SetReadDeadline(time.Unix(1, 0))
+}

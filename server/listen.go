@@ -1,0 +1,57 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// keepAlive is how long a connection may be silent before the kernel probes
+// whether its other end still exists.
+const keepAlive = 60 * time.Second
+
+// listen opens a TCP address, or a Unix socket when listen is a path.
+func listen(ctx context.Context, listen string) (net.Listener, error) {
+	config := net.ListenConfig{KeepAlive: keepAlive}
+	if !strings.ContainsRune(listen, '/') {
+		return config.Listen(ctx, "tcp", listen)
+	}
+	path := listen
+	if !strings.HasPrefix(filepath.Base(path), ".s.PGSQL.") {
+		path = filepath.Join(path, socketName(defaultSocketPort))
+	}
+	listener, err := config.Listen(ctx, "unix", path)
+	if errors.Is(err, syscall.EADDRINUSE) && isStale(path) {
+		if err := os.Remove(path); err != nil {
+			return nil, err
+		}
+		listener, err = config.Listen(ctx, "unix", path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	// As Postgres's unix_socket_permissions: whoever may reach the folder may
+	// connect, authentication decides the rest.
+	if err := os.Chmod(path, 0o777); err != nil {
+		listener.Close()
+		return nil, fmt.Errorf("set the socket's permissions: %w", err)
+	}
+	return listener, nil
+}
+
+// isStale reports that nobody listens on a socket file: it was left behind by
+// a process that was killed.
+func isStale(path string) bool {
+	conn, err := net.DialTimeout("unix", path, time.Second)
+	if err != nil {
+		return errors.Is(err, syscall.ECONNREFUSED)
+	}
+	conn.Close()
+	return false
+}

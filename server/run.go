@@ -1,0 +1,103 @@
+package server
+
+import (
+	"time"
+
+	"github.com/jackc/pgproto3/v2"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/rwproxy/rwproxy/internal/pgdiag"
+	"github.com/rwproxy/rwproxy/rewrite"
+)
+
+// failingText is what Postgres is given so that its transaction fails where a
+// statement of ours did. It names its sender in the server's log.
+const failingText = "refused_by_rwproxy"
+
+// run runs one statement of ours. The second result is what the client is to
+// be told, nil on success; the third is the end of the session.
+func (s *session) run(statement rewrite.Statement, joined bool) (Outcome, *pgdiag.Diagnostic, error) {
+	s.mu.Lock()
+	s.running = true
+	s.mu.Unlock()
+	started := time.Now()
+	c := &injector{session: s, joined: joined}
+	stop := s.watch()
+	outcome, err := s.server.config.Handler.Run(s.ctx, c, statement)
+	if !joined && s.hasOpenTransaction() {
+		_, rollbackErr := s.inject(
+			step{owesParse, &pgproto3.Parse{Name: injectedName, Query: "rollback"}},
+			step{owesBind, &pgproto3.Bind{DestinationPortal: injectedName, PreparedStatement: injectedName}},
+			step{owesExecute, &pgproto3.Execute{Portal: injectedName}},
+			closeInjected,
+			step{owesSync, &pgproto3.Sync{}},
+		)
+		if err == nil {
+			err = rollbackErr
+		}
+	}
+	stop()
+
+	s.mu.Lock()
+	lost := s.lost
+	s.mu.Unlock()
+	var refusal *pgdiag.Diagnostic
+	if err != nil {
+		refusal = diagnose(err)
+	}
+	s.report(statement, time.Since(started), refusal)
+	if lost || s.ctx.Err() != nil {
+		return Outcome{}, nil, errBackendLost
+	}
+	s.mu.Lock()
+	s.running = false
+	s.mu.Unlock()
+	return outcome, refusal, nil
+}
+
+// hasOpenTransaction reports that a handler which failed left its transaction
+// open.
+func (s *session) hasOpenTransaction() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.status != statusIdle && !s.lost
+}
+
+// report writes the one log record and metric of a statement of ours.
+func (s *session) report(statement rewrite.Statement, took time.Duration, refusal *pgdiag.Diagnostic) {
+	level, code := zapcore.InfoLevel, ""
+	if refusal != nil {
+		level, code = zapcore.ErrorLevel, refusal.Code
+	}
+	s.server.config.Metrics.StatementRun(statement.Tag(), took, code)
+	fields := []zap.Field{zap.String(keyTag, statement.Tag()), zap.Duration(keyDuration, took)}
+	if refusal != nil {
+		fields = append(fields, zap.String(keySQLState, code), zap.String(keyMessage, refusal.Message))
+	}
+	s.log.Log(level, "statement run", fields...)
+}
+
+// fail makes Postgres's transaction or pipeline fail here, with d as its
+// error: Postgres is given a syntax error, and its report is replaced.
+func (s *session) fail(d *pgdiag.Diagnostic) error {
+	s.owe(owesParse, &note{replace: d})
+	// A name, so that the client's unnamed statement is left alone; a failed
+	// Parse leaves none behind.
+	if err := s.sendBackend(&pgproto3.Parse{Name: injectedName, Query: failingText}); err != nil {
+		return err
+	}
+	return s.settle()
+}
+
+// failJoined reports that a statement failed inside the client's transaction.
+func (s *session) failJoined(d *pgdiag.Diagnostic) error {
+	s.mu.Lock()
+	skipping := s.ledger.skipping
+	s.mu.Unlock()
+	if skipping {
+		// Postgres has failed already; its own report was the handler's.
+		return s.sendClient(d.ErrorResponse())
+	}
+	return s.fail(d)
+}

@@ -1,0 +1,290 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/rwproxy/rwproxy/internal/pgdiag"
+)
+
+// defaultSocketPort names the Unix socket when Config.Listen is a folder.
+const defaultSocketPort = 6432
+
+// defaultConnectTimeout is used when Config.ConnectTimeout is 0.
+const defaultConnectTimeout = 10 * time.Second
+
+// Log keys.
+const (
+	keyDatabase = "database"
+	keyDuration = "duration"
+	keyMessage  = "message"
+	keyRemote   = "remote"
+	keySQLState = "sqlstate"
+	keyTag      = "tag"
+	keyUser     = "user"
+)
+
+// Config is what a Server needs to know. Only Listen and Upstream have no
+// default.
+type Config struct {
+	// Listen is a TCP address, or a folder for a Unix socket named
+	// .s.PGSQL.6432, or the path of a socket so named with another port.
+	Listen string
+	// Upstream is the Postgres that sessions go to.
+	Upstream Upstream
+	// TLS is offered to clients; without it they are told that there is none.
+	TLS *tls.Config
+	// ConnectTimeout bounds connecting to Postgres for one session.
+	ConnectTimeout time.Duration
+	// Handler runs the statements that Postgres does not know; without it
+	// everything passes through.
+	Handler Handler
+	Logger  *zap.Logger
+	Metrics Metrics
+}
+
+// Server accepts clients and keeps one connection to Postgres for each. It is
+// started once and may be stopped any number of times.
+type Server struct {
+	config   Config
+	listener net.Listener
+
+	// ctx ends when the sessions that are left are to be cut.
+	ctx      context.Context
+	cut      context.CancelFunc
+	draining atomic.Bool
+	running  sync.WaitGroup // the accept loop and every connection
+
+	mu       sync.Mutex // guards what follows
+	sessions map[*session]struct{}
+	waiting  map[net.Conn]struct{} // connections in front of their session
+	closed   bool
+}
+
+// New returns a server that is not yet listening.
+func New(config Config) (*Server, error) {
+	if err := config.Upstream.validate(); err != nil {
+		return nil, err
+	}
+	if config.ConnectTimeout == 0 {
+		config.ConnectTimeout = defaultConnectTimeout
+	}
+	if config.Logger == nil {
+		config.Logger = zap.NewNop()
+	}
+	if config.Metrics == nil {
+		config.Metrics = noMetrics{}
+	}
+	if config.TLS != nil && len(config.TLS.NextProtos) == 0 {
+		config.TLS = config.TLS.Clone()
+		config.TLS.NextProtos = []string{alpn}
+	}
+	s := &Server{
+		config:   config,
+		sessions: map[*session]struct{}{},
+		waiting:  map[net.Conn]struct{}{},
+	}
+	s.ctx, s.cut = context.WithCancel(context.Background())
+	return s, nil
+}
+
+// Start listens and returns; ctx bounds only that. Connections are served
+// until Stop.
+func (s *Server) Start(ctx context.Context) error {
+	listener, err := listen(ctx, s.config.Listen)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		listener.Close()
+		return net.ErrClosed
+	}
+	s.listener = listener
+	s.running.Go(s.accept)
+	return nil
+}
+
+// Addr is the address that the server listens on, nil before Start.
+func (s *Server) Addr() net.Addr {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listener == nil {
+		return nil
+	}
+	return s.listener.Addr()
+}
+
+// Stop ends the server: no connection is accepted any more, idle sessions end
+// with 57P01 at once, the others when they become idle. When ctx ends, those
+// that are left are cut and ctx's error is returned. Nothing of the server is
+// left running when Stop returns.
+func (s *Server) Stop(ctx context.Context) error {
+	s.mu.Lock()
+	s.draining.Store(true)
+	s.closed = true
+	if s.listener != nil {
+		s.listener.Close()
+	}
+	for conn := range s.waiting {
+		conn.Close()
+	}
+	for session := range s.sessions {
+		interrupt(session.client)
+	}
+	s.mu.Unlock()
+
+	done := make(chan struct{})
+	go func() {
+		s.running.Wait()
+		close(done)
+	}()
+	var err error
+	select {
+	case <-done:
+	case <-ctx.Done():
+		err = ctx.Err()
+		s.cut()
+		<-done
+	}
+	s.cut()
+	return err
+}
+
+func (s *Server) accept() {
+	for {
+		conn, err := s.listener.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			// Out of descriptors or a connection reset in the queue: both pass.
+			s.config.Logger.Warn("could not accept a connection", zap.Error(err))
+			select {
+			case <-time.After(50 * time.Millisecond):
+			case <-s.ctx.Done():
+				return
+			}
+			continue
+		}
+		s.running.Go(func() { s.serve(conn) })
+	}
+}
+
+// serve takes one connection from its first byte to its last. Whatever a
+// client does, it ends its own session and no other.
+func (s *Server) serve(conn net.Conn) {
+	defer conn.Close()
+	log := s.config.Logger.With(zap.String(keyRemote, conn.RemoteAddr().String()))
+	defer recoverTo(log)
+	if !s.wait(conn) {
+		return
+	}
+	defer s.forget(conn)
+	if err := conn.SetDeadline(time.Now().Add(startupDeadline)); err != nil {
+		return
+	}
+	client, first, err := negotiate(conn, s.config.TLS)
+	switch {
+	case err != nil:
+		log.Debug("connection refused", zap.Error(err))
+	case first.cancel:
+		if err := s.forwardCancel(s.ctx, first.raw); err != nil {
+			log.Warn("could not forward a cancel request", zap.Error(err))
+		}
+	default:
+		s.serveSession(conn, client, first, log)
+	}
+}
+
+func (s *Server) serveSession(conn, client net.Conn, first startup, log *zap.Logger) {
+	log = log.With(zap.String(keyUser, first.user), zap.String(keyDatabase, first.database))
+	ctx, cancel := context.WithTimeout(s.ctx, s.config.ConnectTimeout)
+	backend, err := s.config.Upstream.dial(ctx)
+	cancel()
+	if err != nil {
+		log.Error("could not connect to Postgres", zap.Error(err))
+		refuse(client, err)
+		return
+	}
+	defer backend.Close()
+	if err := conn.SetDeadline(time.Time{}); err != nil {
+		return
+	}
+	session := newSession(s, client, backend, first, log)
+	if !s.admit(conn, session) {
+		return
+	}
+	defer s.leave(session)
+	s.config.Metrics.SessionStarted()
+	defer s.config.Metrics.SessionEnded()
+	log.Debug("session started")
+	session.serve(first)
+	log.Debug("session ended")
+}
+
+// refuse tells a client why it gets no session.
+func refuse(client net.Conn, err error) {
+	var d *pgdiag.Diagnostic
+	if !errors.As(err, &d) {
+		return
+	}
+	message, err := encode(nil, d.ErrorResponse())
+	if err != nil {
+		return
+	}
+	// The connection is closed next, whether or not the client still listens.
+	_, _ = client.Write(message)
+}
+
+// wait registers a connection that is in front of its session.
+func (s *Server) wait(conn net.Conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.waiting[conn] = struct{}{}
+	return true
+}
+
+func (s *Server) forget(conn net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.waiting, conn)
+}
+
+// admit ends the wait of a connection and registers its session. It reports
+// whether the session may go on.
+func (s *Server) admit(conn net.Conn, session *session) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.waiting, conn)
+	if s.closed {
+		return false
+	}
+	s.sessions[session] = struct{}{}
+	return true
+}
+
+func (s *Server) leave(session *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.sessions, session)
+}
+
+// recoverTo ends the panic of one session's goroutine.
+func recoverTo(log *zap.Logger) {
+	if cause := recover(); cause != nil {
+		log.Error("session ended by a panic", zap.Any("panic", cause), zap.ByteString("stack", debug.Stack()))
+	}
+}
