@@ -56,7 +56,12 @@ func find(ctx context.Context, bin string, major int) (installation, error) {
 		}
 		return found, nil
 	}
-	found := installations(ctx, append(pathFolders(ctx), expand(binFolders)...))
+	return choose(installations(ctx, append(pathFolders(ctx), expand(binFolders)...)), major)
+}
+
+// choose returns the installation of a major, or the first one if there is
+// none or the major is 0.
+func choose(found []installation, major int) (installation, error) {
 	if len(found) == 0 {
 		return installation{}, fmt.Errorf("%w: install PostgreSQL %d to %d (%s), or name a running server with --upstream",
 			ErrNoBinaries, oldestMajor, newestMajor, installHint())

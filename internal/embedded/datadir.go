@@ -50,14 +50,14 @@ func openDataDir(path string, a account) (*dataDir, error) {
 	if err := refuseForeign(path); err != nil {
 		return nil, err
 	}
-	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, err
-	}
 	// Parents are judged by where the directory really is.
-	if path, err = filepath.EvalSymlinks(path); err != nil {
+	if path, err = resolve(path); err != nil {
 		return nil, err
 	}
 	if err := a.reach(path); err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
 	if err := a.own(path, 0o700); err != nil {
@@ -75,6 +75,17 @@ func openDataDir(path string, a account) (*dataDir, error) {
 		return nil, fmt.Errorf("lock data directory %s: %w", path, err)
 	}
 	return &dataDir{path: path, account: a, lock: lock}, nil
+}
+
+// resolve returns the path without symbolic links. The last element need not
+// exist.
+func resolve(path string) (string, error) {
+	real, err := filepath.EvalSymlinks(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return real, err
+	}
+	parent, err := filepath.EvalSymlinks(filepath.Dir(path))
+	return filepath.Join(parent, filepath.Base(path)), err
 }
 
 // refuseForeign protects a directory that is not one of ours: it will change
