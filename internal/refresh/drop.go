@@ -2,8 +2,10 @@ package refresh
 
 import (
 	"context"
+	"strconv"
 
 	"github.com/rwproxy/rwproxy/flowstate"
+	"github.com/rwproxy/rwproxy/internal/pgsession"
 	"github.com/rwproxy/rwproxy/rewrite"
 )
 
@@ -11,7 +13,7 @@ import (
 // transaction. Whether the tables exist and may be dropped is Postgres's to
 // say: when they may not, its error takes this back too.
 func (e *Engine) drop(ctx context.Context, c Client, st *rewrite.Drop) error {
-	installed, err := flowstate.Installed(ctx, c)
+	installed, err := e.service.Installed(ctx, c, c.Database())
 	if err != nil || !installed {
 		return err
 	}
@@ -22,16 +24,32 @@ func (e *Engine) drop(ctx context.Context, c Client, st *rewrite.Drop) error {
 		if name.Catalog != "" && name.Catalog != c.Database() {
 			continue // Postgres refuses it
 		}
-		target, err := flowstate.Lookup(ctx, c, name)
+		droppable, err := mayDrop(ctx, c, name)
 		if err != nil {
 			return err
 		}
-		if target == nil || target.Table == nil || !target.OwnedByCaller {
+		if droppable == 0 {
 			continue
 		}
-		if err := flowstate.Drop(ctx, c, target.OID); err != nil {
+		if err := flowstate.Drop(ctx, c, droppable); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// mayDrop returns the OID of a table that the client may drop as its owner, 0
+// if there is none of this name.
+func mayDrop(ctx context.Context, s pgsession.Session, name rewrite.Name) (uint32, error) {
+	name.Catalog = ""
+	rows, err := s.Query(ctx, `
+		select c.oid
+		  from pg_catalog.pg_class c
+		 where c.oid = pg_catalog.to_regclass($1)
+		   and pg_catalog.pg_has_role(c.relowner, 'usage')`, name.SQL())
+	if err != nil || len(rows) == 0 {
+		return 0, err
+	}
+	oid, err := strconv.ParseUint(rows[0][0].Text, 10, 32)
+	return uint32(oid), err
 }

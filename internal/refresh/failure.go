@@ -23,10 +23,10 @@ const recordTimeout = 5 * time.Second
 func (r *run) recordFailure(ctx context.Context, failure error) {
 	f := flowstate.Failure{
 		RefreshID: r.id, Schema: r.target.Schema, Name: r.target.Name, OID: r.target.OID, FlowName: r.target.Table.Flow.Name,
-		Kind: r.kind, RequestedBy: r.client.User(), StartedAt: r.began, Error: diagnostic(failure),
+		Kind: r.kind, Cause: flowstate.CauseStatement, RequestedBy: r.client.User(), StartedAt: r.began, Error: diagnostic(failure),
 	}
 	state := f.State()
-	r.engine.metrics.Refreshed(techniqueFullRecompute, r.plan.reason, state)
+	r.engine.metrics.Refreshed(flowstate.TechniqueFullRecompute, r.plan.reason, state)
 	r.engine.logger.Warn("refresh failed", append(r.fields(), zap.String(keyCode, f.Error.Code))...)
 
 	var err error

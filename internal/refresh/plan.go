@@ -8,9 +8,6 @@ import (
 	"github.com/rwproxy/rwproxy/rewrite"
 )
 
-// The technique of a refresh.
-const techniqueFullRecompute = "FULL_RECOMPUTE"
-
 // Why a window is recomputed. The first that applies, in this order, is given.
 const (
 	reasonFullRefresh       = "FULL_REFRESH"                        // REFRESH … FULL asks for it
@@ -31,7 +28,7 @@ type plan struct {
 }
 
 func (r *run) makePlan(ctx context.Context, w rewrite.Window) (plan, error) {
-	p := plan{technique: techniqueFullRecompute, reason: r.reason(), window: w.Predicate, checked: r.plan.checked}
+	p := plan{technique: flowstate.TechniqueFullRecompute, reason: r.reason(), window: w.Predicate, checked: r.plan.checked}
 	if !p.checked {
 		triggers, err := hasBeforeInsertTrigger(ctx, r.client, r.target.OID)
 		if err != nil {
@@ -62,7 +59,7 @@ func (r *run) reason() string {
 }
 
 func (p plan) record() flowstate.PlanRecord {
-	return flowstate.PlanRecord{Technique: p.technique, Reason: p.reason, Window: p.window}
+	return flowstate.PlanRecord{Technique: p.technique, Reason: p.reason, Window: p.window, Applied: p.window}
 }
 
 // hasBeforeInsertTrigger reports whether a row trigger of the target, or of a

@@ -79,17 +79,18 @@ func (e *Engine) refreshable(ctx context.Context, c Client, st *rewrite.Refresh)
 // the lock is the session's, taken before the refresh's own transaction takes
 // its snapshot, so that it sees what the refresh before it has written.
 func lockTarget(ctx context.Context, c Client, target uint32) (unlock func(context.Context), err error) {
+	class, object := flowstate.LockKeys(target)
 	if c.Joined() {
-		_, err := c.Exec(ctx, "select pg_catalog.pg_advisory_xact_lock($1::int, $2::oid::int)", int64(flowstate.LockClass), int64(target))
+		_, err := c.Exec(ctx, "select pg_catalog.pg_advisory_xact_lock($1::int, $2::int)", class, object)
 		return func(context.Context) {}, err
 	}
-	_, err = c.Exec(ctx, "select pg_catalog.pg_advisory_lock($1::int, $2::oid::int)", int64(flowstate.LockClass), int64(target))
+	_, err = c.Exec(ctx, "select pg_catalog.pg_advisory_lock($1::int, $2::int)", class, object)
 	if err != nil {
 		return nil, err
 	}
 	return func(ctx context.Context) {
 		// A connection that is gone has given its locks back.
-		_, _ = c.Exec(ctx, "select pg_catalog.pg_advisory_unlock($1::int, $2::oid::int)", int64(flowstate.LockClass), int64(target))
+		_, _ = c.Exec(ctx, "select pg_catalog.pg_advisory_unlock($1::int, $2::int)", class, object)
 	}, nil
 }
 

@@ -148,10 +148,6 @@ func (e *Engine) redefineFlow(ctx context.Context, s pgsession.Session, st *rewr
 		if err := copyGrants(ctx, s, old.View, view); err != nil {
 			return nil, err
 		}
-		// Postgres itself says so if the client does not own it.
-		if _, err := s.Exec(ctx, "drop view "+old.View); err != nil {
-			return nil, err
-		}
 	}
 	if len(st.Columns) == 0 {
 		if err := addViewColumns(ctx, s, name, view); err != nil {

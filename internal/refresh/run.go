@@ -48,7 +48,7 @@ func (r *run) inPlace(ctx context.Context, name rewrite.Name) error {
 }
 
 func (r *run) start(ctx context.Context) error {
-	id, err := flowstate.Start(ctx, r.client, r.target.OID, r.kind)
+	id, err := flowstate.Start(ctx, r.client, flowstate.Refresh{Target: r.target.OID, Kind: r.kind, Cause: flowstate.CauseStatement})
 	if err != nil {
 		return err
 	}
@@ -72,9 +72,7 @@ func (r *run) replaceWindow(ctx context.Context) error {
 	if err := r.write(ctx, w); err != nil {
 		return err
 	}
-	if err := flowstate.Finish(ctx, r.client, r.id, flowstate.Outcome{
-		Window: w.Predicate, Applied: w.Predicate, RowsDeleted: r.deleted, RowsInserted: r.written,
-	}); err != nil {
+	if err := flowstate.Finish(ctx, r.client, r.id, flowstate.Outcome{RowsDeleted: r.deleted, RowsInserted: r.written}); err != nil {
 		return err
 	}
 	r.done = true

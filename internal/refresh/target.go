@@ -13,7 +13,7 @@ import (
 // ensureInstalled has the service connection install schema rwproxy in the
 // client's database if it is not there yet.
 func (e *Engine) ensureInstalled(ctx context.Context, c Client) error {
-	installed, err := flowstate.Installed(ctx, c)
+	installed, err := e.service.Installed(ctx, c, c.Database())
 	if err != nil || installed {
 		return err
 	}
@@ -29,16 +29,30 @@ func (e *Engine) lookup(ctx context.Context, c Client, statement string, name re
 			WithHint("connect to the database that holds the table").
 			At(rewrite.CharPosition(statement, name.Offset))
 	}
-	installed, err := flowstate.Installed(ctx, c)
-	if err != nil {
+	installed, err := e.service.Installed(ctx, c, c.Database())
+	switch {
+	case err != nil:
+		return nil, err
+	case !installed:
+		return plainRelation(ctx, c, name)
+	}
+	if err := flowstate.Sweep(ctx, c); err != nil {
 		return nil, err
 	}
-	if installed {
-		if err := flowstate.Sweep(ctx, c); err != nil {
-			return nil, err
-		}
-	}
 	return flowstate.Lookup(ctx, c, name)
+}
+
+// plainRelation finds a relation in a database that has no streaming tables.
+func plainRelation(ctx context.Context, s pgsession.Session, name rewrite.Name) (*flowstate.Target, error) {
+	rows, err := s.Query(ctx, `
+		select n.nspname, c.relname
+		  from pg_catalog.pg_class c
+		  join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+		 where c.oid = pg_catalog.to_regclass($1)`, name.SQL())
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	return &flowstate.Target{Schema: rows[0][0].Text, Name: rows[0][1].Text}, nil
 }
 
 // insertChecked inserts a window's rows and returns how many it wrote, and how
