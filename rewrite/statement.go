@@ -1,5 +1,7 @@
 package rewrite
 
+import "github.com/rwproxy/rwproxy/internal/pgdiag"
+
 // Span is a piece of a statement's text and where it stands in it, so that a
 // position Postgres reports in the piece can be shown in what the user typed.
 type Span struct {
@@ -41,6 +43,9 @@ type CreateStreamingTable struct {
 	Properties  map[string]string
 	Schedule    *Schedule
 	Flow        *ReplaceWhere // nil when a CREATE FLOW is to follow
+
+	// Notices are for the client: what was read but has no effect.
+	Notices []*pgdiag.Diagnostic
 }
 
 // ColumnDef is a declared column.

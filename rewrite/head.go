@@ -1,0 +1,141 @@
+package rewrite
+
+// form is what the first words of a statement say it is.
+type form uint8
+
+const (
+	native form = iota // PostgreSQL's own: not ours to read
+	createStreamingTable
+	createOrReplaceStreamingTable
+	createOrRefreshOther // CREATE OR REFRESH of something else
+	createPrivate
+	createFlow
+	createOrReplaceFlow
+	refreshTable
+	refreshMaterializedView
+	refreshOther
+	dropTable
+	dropStreamingTable
+	dropFlow
+	alterStreamingTable
+	explainRefresh
+)
+
+// heads are the first words that make a statement ours. Of two heads the
+// longer one comes first.
+var heads = []struct {
+	words []string
+	form  form
+}{
+	{[]string{"CREATE", "OR", "REFRESH", "STREAMING"}, createStreamingTable},
+	{[]string{"CREATE", "STREAMING"}, createStreamingTable},
+	{[]string{"CREATE", "OR", "REPLACE", "STREAMING"}, createOrReplaceStreamingTable},
+	{[]string{"CREATE", "OR", "REFRESH", "PRIVATE"}, createPrivate},
+	{[]string{"CREATE", "PRIVATE", "STREAMING"}, createPrivate},
+	{[]string{"CREATE", "OR", "REFRESH", "FLOW"}, createOrReplaceFlow},
+	{[]string{"CREATE", "OR", "REPLACE", "FLOW"}, createOrReplaceFlow},
+	{[]string{"CREATE", "OR", "REFRESH"}, createOrRefreshOther},
+	{[]string{"CREATE", "FLOW"}, createFlow},
+	{[]string{"REFRESH", "STREAMING"}, refreshTable},
+	{[]string{"REFRESH", "TABLE"}, refreshTable},
+	{[]string{"REFRESH", "MATERIALIZED"}, refreshMaterializedView},
+	{[]string{"REFRESH"}, refreshOther},
+	{[]string{"DROP", "STREAMING"}, dropStreamingTable},
+	{[]string{"DROP", "TABLE"}, dropTable},
+	{[]string{"DROP", "FLOW"}, dropFlow},
+	{[]string{"ALTER", "STREAMING"}, alterStreamingTable},
+}
+
+// longestHead is the number of words in the longest head.
+const longestHead = 4
+
+// headOf reads the first words of the statement at l. It is handed a copy of
+// the lexer, and reads no further than a word that decides.
+func headOf(l lexer) form {
+	l.backticks = true
+	words := l.words(longestHead, "CREATE", "REFRESH", "DROP", "ALTER", "EXPLAIN")
+	if len(words) > 0 && isKeyword(words[0], "EXPLAIN") {
+		if l.explained() {
+			return explainRefresh
+		}
+		return native
+	}
+	for _, head := range heads {
+		if startsWith(words, head.words) {
+			return head.form
+		}
+	}
+	return native
+}
+
+// words returns up to n of the words at l, none if the first is not one of
+// firsts. After EXPLAIN it stops. l moves past the words.
+func (l *lexer) words(n int, firsts ...string) []string {
+	var words []string
+	for len(words) < n {
+		before := *l
+		token, ok, err := l.next()
+		if err != nil || !ok || token.Kind != Word {
+			*l = before
+			break
+		}
+		word := l.sql[token.Start:token.End]
+		if len(words) == 0 && !isAnyKeyword(word, firsts...) {
+			return nil
+		}
+		words = append(words, word)
+		if isKeyword(words[0], "EXPLAIN") {
+			break
+		}
+	}
+	return words
+}
+
+// explained reports that after EXPLAIN and its options, at l, a REFRESH of a
+// table follows. REFRESH MATERIALIZED VIEW can be explained by Postgres.
+func (l *lexer) explained() bool {
+	depth, refresh := 0, false
+	for {
+		token, ok, err := l.next()
+		if err != nil || !ok {
+			return false
+		}
+		word := l.sql[token.Start:token.End]
+		switch {
+		case word == "(":
+			depth++
+		case word == ")":
+			depth--
+		case word == ";":
+			return false
+		case depth > 0:
+		case refresh:
+			return isAnyKeyword(word, "STREAMING", "TABLE")
+		case isKeyword(word, "REFRESH"):
+			refresh = true
+		case !isAnyKeyword(word, "ANALYZE", "ANALYSE", "VERBOSE"):
+			return false
+		}
+	}
+}
+
+func startsWith(words, head []string) bool {
+	if len(words) < len(head) {
+		return false
+	}
+	for i, keyword := range head {
+		if !isKeyword(words[i], keyword) {
+			return false
+		}
+	}
+	return true
+}
+
+func isAnyKeyword(word string, keywords ...string) bool {
+	for _, keyword := range keywords {
+		if isKeyword(word, keyword) {
+			return true
+		}
+	}
+	return false
+}

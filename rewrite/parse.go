@@ -1,0 +1,81 @@
+package rewrite
+
+// Parse reads one statement. It returns nil and no error for one that is not
+// ours: Postgres is to run it as it is.
+//
+// An error is a *pgdiag.Diagnostic with its position in sql: 42601 for a
+// statement that is ours by its first words but malformed, 0A000 for a clause
+// or statement of Databricks SQL that rwproxy does not have, 22023 for a value
+// out of range.
+func Parse(sql string, o Lexical) (Statement, error) {
+	form := headOf(lexer{sql: sql, lexical: o})
+	if form == native {
+		return nil, nil
+	}
+	if form == dropTable {
+		return parseDropTable(sql, o)
+	}
+	p, err := newParser(sql, o)
+	if err != nil {
+		if form == refreshMaterializedView {
+			return nil, nil
+		}
+		return nil, err
+	}
+	switch form {
+	case createStreamingTable:
+		return p.createStreamingTable()
+	case createFlow:
+		return p.createFlow()
+	case refreshTable, refreshOther:
+		return p.refresh()
+	case refreshMaterializedView:
+		return nil, p.refreshMaterializedView()
+	case dropStreamingTable:
+		return p.dropStreamingTable()
+	default:
+		return nil, p.refuse(form)
+	}
+}
+
+// refuse returns the error for a statement that rwproxy knows but does not
+// have.
+func (p *parser) refuse(form form) error {
+	switch form {
+	case createOrReplaceStreamingTable:
+		return p.errorAt(2, syntaxErrorCode, "CREATE OR REPLACE is not allowed for a streaming table",
+			"STREAMING_TABLE_OPERATION_NOT_ALLOWED.CREATE_OR_REPLACE", "Use CREATE OR REFRESH STREAMING TABLE.")
+	case createOrRefreshOther:
+		return p.createOrRefreshOther()
+	case createPrivate:
+		at := p.find(0, "PRIVATE")
+		return p.unsupported(at, "a PRIVATE streaming table", "Leave PRIVATE out and use GRANT to say who may read the table.")
+	case createOrReplaceFlow:
+		return p.unsupported(1, "replacing a flow", "Use CREATE OR REFRESH STREAMING TABLE … "+
+			"FLOW REPLACE WHERE … BY NAME … to change the flow of a table.")
+	case dropFlow:
+		return p.unsupported(0, "DROP FLOW", "DROP TABLE of its target drops a flow; "+
+			"CREATE OR REFRESH STREAMING TABLE changes it.")
+	case alterStreamingTable:
+		return p.unsupported(0, "ALTER STREAMING TABLE", "Use CREATE OR REFRESH STREAMING TABLE with the new definition; "+
+			"COMMENT ON works on a streaming table as on any other.")
+	default:
+		return p.unsupported(p.find(0, "REFRESH"), "EXPLAIN of a REFRESH", "The notice of REFRESH, and the view "+
+			"rwproxy.refreshes, say what a refresh did and why.")
+	}
+}
+
+// createOrRefreshOther refuses CREATE OR REFRESH of anything but a streaming
+// table.
+func (p *parser) createOrRefreshOther() error {
+	const first = 3 // the word after CREATE OR REFRESH
+	switch {
+	case p.wordsAt(first, "MATERIALIZED"):
+		return p.unsupported(first, "CREATE OR REFRESH MATERIALIZED VIEW",
+			"Use CREATE MATERIALIZED VIEW and REFRESH MATERIALIZED VIEW, or a streaming table.")
+	case p.wordsAt(first, "TEMPORARY"), p.wordsAt(first, "TEMP"):
+		return p.unsupported(first, "a temporary streaming table", "Leave TEMPORARY out.")
+	}
+	p.form = createStreamingTableForm
+	return p.expected(first, "STREAMING TABLE")
+}
