@@ -115,8 +115,8 @@ func (p *parser) trigger() (string, error) {
 	return "TRIGGER ON UPDATE AT MOST EVERY INTERVAL " + strconv.Itoa(seconds) + " SECOND", nil
 }
 
-// intervalUnits are the seconds of the units that always have as many.
-var intervalUnits = []struct {
+// triggerUnits are the seconds of the units that always have as many.
+var triggerUnits = []struct {
 	singular, plural string
 	seconds          int
 }{
@@ -126,6 +126,9 @@ var intervalUnits = []struct {
 	{"DAY", "DAYS", 24 * 60 * 60},
 	{"WEEK", "WEEKS", 7 * 24 * 60 * 60},
 }
+
+// longestInterval bounds the interval of a trigger: ten years, in seconds.
+const longestInterval = 10 * 366 * 24 * 60 * 60
 
 // interval reads [INTERVAL] n unit [n unit …], each n as a number or a string,
 // or all of it in one string, and returns its seconds.
@@ -137,7 +140,9 @@ func (p *parser) interval() (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		total += seconds
+		if total += seconds; total > longestInterval {
+			return 0, p.errorAt(p.i-1, invalidParameterCode, "interval out of range", "", "It is at most ten years.")
+		}
 	}
 	return total, nil
 }
@@ -181,7 +186,7 @@ func (p *parser) intervalFields(at int, fields []string) (int, error) {
 		if err != nil || number < 0 || number > 999_999_999 || seconds == 0 {
 			break
 		}
-		total += number * seconds
+		total += min(number*seconds, longestInterval+1)
 	}
 	if len(fields) > 0 {
 		return 0, p.expected(at, "an interval of seconds, minutes, hours, days or weeks")
@@ -190,7 +195,7 @@ func (p *parser) intervalFields(at int, fields []string) (int, error) {
 }
 
 func secondsOf(unit string) int {
-	for _, known := range intervalUnits {
+	for _, known := range triggerUnits {
 		if isAnyKeyword(unit, known.singular, known.plural) {
 			return known.seconds
 		}
