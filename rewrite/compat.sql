@@ -635,7 +635,7 @@ create or replace function rwproxy_compat.rand() returns double precision
 -- Strings.
 
 create or replace function rwproxy_compat.uuid() returns text
-    language sql volatile parallel restricted
+    language sql volatile parallel safe
     return pg_catalog.gen_random_uuid()::text;
 
 create or replace function rwproxy_compat.len(value text) returns integer

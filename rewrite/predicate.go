@@ -114,7 +114,7 @@ func PredicateColumns(predicate string) (columns []string, known bool) {
 	for i := range t.tokens {
 		switch {
 		case !t.isName(i) || t.isSyntax(i):
-		case !found[t.name(i)]:
+		case !found[t.name(i)] || normalForms[t.word(i)]:
 			return nil, false
 		default:
 			reported[t.name(i)] = true
@@ -122,6 +122,9 @@ func PredicateColumns(predicate string) (columns []string, known bool) {
 	}
 	return columns, len(reported) == len(found)
 }
+
+// normalForms are keywords in NORMALIZE, which the parser takes for columns.
+var normalForms = wordSet("nfc nfd nfkc nfkd")
 
 // syntaxWords are words that are not reserved and are no column where they
 // stand in an expression that the parser has read.

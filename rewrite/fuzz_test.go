@@ -1,0 +1,100 @@
+package rewrite_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/rwproxy/rwproxy/internal/pgdiag"
+	"github.com/rwproxy/rwproxy/rewrite"
+)
+
+// nothing is a catalog without aggregates, in which * is two columns.
+type nothing struct{}
+
+func (nothing) Aggregates([]string) (map[string]bool, error) { return nil, nil }
+func (nothing) Columns(string) ([]string, error)             { return []string{"a", "b"}, nil }
+
+func FuzzTranslatePredicate(f *testing.F) {
+	for _, file := range archive(f, "predicate.txtar")[1:] {
+		input, _, _ := strings.Cut(string(file.Data), "\n=>\n")
+		f.Add(input, "SELECT f.day AS date, * FROM facts f", false)
+		f.Add(input, "", true)
+	}
+	f.Fuzz(func(t *testing.T, predicate, query string, backslash bool) {
+		lexical := rewrite.Lexical{BackslashEscapes: backslash}
+		context := rewrite.PredicateContext{Target: rewrite.Name{Schema: "public", Table: "t"}, Lexical: lexical}
+		if query != "" {
+			context.Query = &rewrite.Span{Text: query}
+		}
+		translation, err := rewrite.TranslatePredicate(rewrite.Span{Text: predicate, Offset: len(before)}, context)
+		if err != nil {
+			checkError(t, before+predicate, err)
+			return
+		}
+		checkTranslation(t, before+predicate, translation, lexical)
+		tokens, _ := rewrite.Tokens(translation.SQL, lexical)
+		for _, token := range tokens {
+			if translation.SQL[token.Start:token.End] == ";" {
+				t.Errorf("%q became %q", predicate, translation.SQL)
+			}
+		}
+		rewrite.PredicateColumns(translation.SQL)
+		same := func(expression string) (string, error) { return expression, nil }
+		if _, err := rewrite.ResolveTemporal(translation.SQL, lexical, same); err != nil {
+			t.Errorf("%q became %q: %v", predicate, translation.SQL, err)
+		}
+		// A translation is PostgreSQL's: nothing is left to translate.
+		again, err := rewrite.TranslatePredicate(rewrite.Span{Text: translation.SQL}, context)
+		if err == nil && again.SQL != translation.SQL {
+			t.Errorf("%q became %q and then %q", predicate, translation.SQL, again.SQL)
+		}
+	})
+}
+
+func FuzzTranslateQuery(f *testing.F) {
+	for _, file := range archive(f, "query.txtar") {
+		input, _, _ := strings.Cut(string(file.Data), "\n=>\n")
+		f.Add(input, false)
+	}
+	f.Add("select *, count(*) from t group by all union (select 1) order by all desc nulls first", false)
+	f.Fuzz(func(t *testing.T, query string, backslash bool) {
+		lexical := rewrite.Lexical{BackslashEscapes: backslash}
+		translation, err := rewrite.TranslateQuery(rewrite.Span{Text: query, Offset: len(before)}, nothing{}, lexical)
+		if err != nil {
+			checkError(t, before+query, err)
+			return
+		}
+		checkTranslation(t, before+query, translation, lexical)
+	})
+}
+
+func checkError(t *testing.T, statement string, err error) {
+	t.Helper()
+	var d *pgdiag.Diagnostic
+	if !errors.As(rewrite.Locate(err, statement), &d) || len(d.Code) != 5 || d.Message == "" {
+		t.Fatalf("%q: %v", statement, err)
+	}
+	if d.Position < 1 || d.Position > utf8.RuneCountInString(statement)+1 {
+		t.Errorf("%q: position %d", statement, d.Position)
+	}
+}
+
+func checkTranslation(t *testing.T, statement string, translation rewrite.Translation, lexical rewrite.Lexical) {
+	t.Helper()
+	if _, err := rewrite.Tokens(translation.SQL, lexical); err != nil {
+		t.Errorf("%q became %q: %v", statement, translation.SQL, err)
+	}
+	last := 0
+	for position := 1; position <= utf8.RuneCountInString(translation.SQL)+1; position++ {
+		origin := translation.Origin(position)
+		if origin < 0 {
+			continue
+		}
+		if origin < last || origin > len(statement) {
+			t.Fatalf("%q became %q: character %d is from %d, the one before from %d", statement, translation.SQL, position, origin, last)
+		}
+		last = origin
+	}
+}
