@@ -100,11 +100,13 @@ func (s *session) judge(typ byte, message []byte) []byte {
 	defer s.changed.Broadcast()
 	content := message[headerSize:]
 	switch typ {
-	case msgNoticeResponse, msgNotificationResponse:
+	case msgNoticeResponse:
 		return message
+	case msgNotificationResponse:
+		return s.inOrder(message)
 	case msgParameterStatus:
 		s.setParameter(content)
-		return message
+		return s.inOrder(message)
 	case msgAuthentication:
 		if s.upstreamIsTLS() {
 			return withoutChannelBinding(message)
@@ -128,11 +130,24 @@ func (s *session) judge(typ byte, message []byte) []byte {
 		return nil
 	case d.note.quiet && isQuiet(typ):
 		return nil
+	case d.note.unseen && typ == msgCommandComplete:
+		return nil
 	case d.note.hold && typ == msgCommandComplete:
 		s.out.held = bytes.Clone(message)
 		return nil
 	}
 	return message
+}
+
+// inOrder returns what reports the outcome of a transaction for the client, or
+// keeps it behind the CommandComplete that is being held back; the caller holds
+// out.
+func (s *session) inOrder(message []byte) []byte {
+	if s.out.held == nil {
+		return message
+	}
+	s.out.held = append(s.out.held, message...)
+	return nil
 }
 
 // isQuiet reports an answer that only the extended protocol has.

@@ -127,7 +127,7 @@ func (s *session) takeSuspect(text string, size int) error {
 	}
 	return s.intercept(size, func() error {
 		s.in.take(size)
-		return s.runScript(script)
+		return s.runScript(text, script)
 	})
 }
 

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"time"
 
 	"github.com/jackc/pgproto3/v2"
@@ -26,14 +27,7 @@ func (s *session) run(statement rewrite.Statement, joined bool) (Outcome, *pgdia
 	stop := s.watch()
 	outcome, err := s.server.config.Handler.Run(s.ctx, c, statement)
 	if !joined && s.hasOpenTransaction() {
-		_, rollbackErr := s.inject(
-			step{owesParse, &pgproto3.Parse{Name: injectedName, Query: "rollback"}},
-			step{owesBind, &pgproto3.Bind{DestinationPortal: injectedName, PreparedStatement: injectedName}},
-			step{owesExecute, &pgproto3.Execute{Portal: injectedName}},
-			closeInjected,
-			step{owesSync, &pgproto3.Sync{}},
-		)
-		if err == nil {
+		if rollbackErr := s.rollBack(); err == nil {
 			err = rollbackErr
 		}
 	}
@@ -62,6 +56,18 @@ func (s *session) hasOpenTransaction() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.status != statusIdle && !s.lost
+}
+
+// rollBack ends a transaction block of ours, whether or not it has failed.
+func (s *session) rollBack() error {
+	c := &injector{session: s}
+	if _, err := s.inject(step{owesSync, &pgproto3.Sync{}}); err != nil {
+		return err
+	}
+	if _, err := c.Exec(context.Background(), "rollback"); err != nil {
+		return err
+	}
+	return nil
 }
 
 // report writes the one log record and metric of a statement of ours.

@@ -2,6 +2,8 @@ package server
 
 import (
 	"errors"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/rwproxy/rwproxy/internal/pgdiag"
 	"github.com/rwproxy/rwproxy/rewrite"
@@ -10,6 +12,7 @@ import (
 // item is one statement of a client's text.
 type item struct {
 	text  string
+	start int               // in bytes, in the client's text
 	shift int               // characters in front of it in the client's text
 	ours  rewrite.Statement // nil when it is Postgres's
 }
@@ -22,6 +25,56 @@ func (sc script) hasOurs() bool {
 		if i.ours != nil {
 			return true
 		}
+	}
+	return false
+}
+
+// withoutOurs returns the text with blanks instead of our statements, so that
+// positions stay what they are.
+func (sc script) withoutOurs(text string) string {
+	var b strings.Builder
+	from := 0
+	for _, i := range sc {
+		if i.ours == nil {
+			continue
+		}
+		b.WriteString(text[from:i.start])
+		b.WriteString(strings.Repeat(" ", utf8.RuneCountInString(i.text)))
+		from = i.start + len(i.text)
+	}
+	b.WriteString(text[from:])
+	return b.String()
+}
+
+// controlsTransactions reports that a statement begins or ends a transaction
+// block or is about a savepoint.
+func (sc script) controlsTransactions() bool {
+	for _, i := range sc {
+		if i.ours == nil && isTransactionControl(i.text) {
+			return true
+		}
+	}
+	return false
+}
+
+// isTransactionControl looks at a statement's first words, the names of
+// TransactionStmt in PostgreSQL's grammar.
+func isTransactionControl(text string) bool {
+	tokens, err := rewrite.Tokens(text, rewrite.Lexical{})
+	if err != nil || len(tokens) == 0 {
+		return false
+	}
+	word := func(n int) string {
+		if n >= len(tokens) {
+			return ""
+		}
+		return strings.ToLower(text[tokens[n].Start:tokens[n].End])
+	}
+	switch word(0) {
+	case "begin", "start", "commit", "end", "rollback", "abort", "savepoint", "release":
+		return true
+	case "prepare":
+		return word(1) == "transaction"
 	}
 	return false
 }
@@ -44,7 +97,7 @@ func (s *session) read(text string) (script, *refused) {
 	}
 	var sc script
 	for _, span := range rewrite.Split(text, lexical) {
-		i := item{text: span.Text, shift: rewrite.CharPosition(text, span.Offset) - 1}
+		i := item{text: span.Text, start: span.Offset, shift: rewrite.CharPosition(text, span.Offset) - 1}
 		statement, err := rewrite.Parse(span.Text, lexical)
 		if err != nil {
 			return nil, &refused{shifted(diagnose(err), i.shift), i.shift + 1}

@@ -1,19 +1,18 @@
 package server
 
 import (
-	"strings"
-
 	"github.com/jackc/pgproto3/v2"
 
 	"github.com/rwproxy/rwproxy/rewrite"
 )
 
 // runScript runs a Query in which a statement is ours.
-func (s *session) runScript(sc script) error {
+func (s *session) runScript(text string, sc script) error {
 	s.mu.Lock()
 	status := s.status
 	s.mu.Unlock()
-	executed := s.batch.executed
+	// Nothing is open in Postgres, neither a block nor a pipeline.
+	fresh := status == statusIdle && !s.batch.executed
 	s.batch = batch{}
 	if len(sc) == 1 {
 		_, isDrop := sc[0].ours.(*rewrite.Drop)
@@ -21,11 +20,16 @@ func (s *session) runScript(sc script) error {
 		case status == statusAborted:
 			// Postgres refuses it in its own words.
 			return s.queryNatively(sc[0].ours.Shadow())
-		case status == statusIdle && !executed && !isDrop:
+		case fresh && !isDrop:
 			return s.runAlone(sc[0])
 		}
 	}
-	return s.runInOrder(sc, status)
+	if len(sc) > 1 && fresh {
+		if failed, err := s.checkSyntax(text, sc); failed || err != nil {
+			return s.endQueryUnless(err)
+		}
+	}
+	return s.runInOrder(sc, fresh, status == statusAborted)
 }
 
 func (s *session) queryNatively(text string) error {
@@ -74,17 +78,23 @@ func (s *session) endQuery() error {
 	return s.closeLeftover()
 }
 
-// runInOrder runs the statements of one Query in one implicit transaction, as
-// extended messages that are closed by Flush, up to the first error.
-func (s *session) runInOrder(sc script, status byte) error {
-	if len(sc) > 1 && status == statusIdle && !beginsBlock(sc[0].text) {
-		if failed, err := s.enterImplicitBlock(); failed || err != nil {
-			return err
+// runInOrder runs the statements of one Query, up to the first error, as
+// extended messages closed by Flush. Postgres runs several statements outside
+// a block as if they were one (an implicit block), and what comes close to
+// that is a block of ours around them, in which LOCK, DECLARE and SET LOCAL
+// work and VACUUM does not. Where the text itself begins or ends blocks, the
+// implicit transaction of a pipeline does what an implicit block does.
+func (s *session) runInOrder(sc script, fresh, aborted bool) error {
+	wrapped := len(sc) > 1 && fresh && !sc.controlsTransactions()
+	if wrapped {
+		if failed, err := s.runUnseen("begin"); failed || err != nil {
+			return s.endQueryUnless(err)
 		}
 	}
+	failed := false
 	for n, i := range sc {
-		last := n == len(sc)-1
-		failed, err := s.runItem(i, last, status == statusAborted)
+		var err error
+		failed, err = s.runItem(i, n == len(sc)-1, aborted)
 		if err != nil {
 			return err
 		}
@@ -92,7 +102,47 @@ func (s *session) runInOrder(sc script, status byte) error {
 			break
 		}
 	}
+	switch {
+	case wrapped && failed:
+		if err := s.rollBack(); err != nil {
+			return err
+		}
+	case wrapped:
+		if _, err := s.runUnseen("commit"); err != nil {
+			return err
+		}
+	}
 	return s.endQuery()
+}
+
+// checkSyntax has Postgres read a whole text before any of it runs, as it does
+// by itself: a syntax error at the end prevents what is in front of it. Ours
+// are blanked out. A Parse of more than one statement always fails, and does so
+// before anything is looked up; a position tells a syntax error from that.
+func (s *session) checkSyntax(text string, sc script) (failed bool, err error) {
+	c := &injector{session: s}
+	_, err = c.round(s.ctx, sc.withoutOurs(text)+"\n; select; select")
+	if s.ctx.Err() != nil {
+		return false, errBackendLost
+	}
+	refusal := diagnose(err)
+	if refusal.Code == syntaxError && refusal.Position == 0 {
+		return false, nil
+	}
+	return true, s.sendClient(refusal.ErrorResponse())
+}
+
+func (s *session) endQueryUnless(err error) error {
+	if err != nil {
+		return err
+	}
+	return s.endQuery()
+}
+
+// runUnseen runs a statement of ours of which the client sees nothing but its
+// error.
+func (s *session) runUnseen(text string) (failed bool, err error) {
+	return s.sendNative(text, &note{quiet: true, unseen: true})
 }
 
 // runItem runs one statement of several and reports whether it failed. The
@@ -132,7 +182,10 @@ func (s *session) runItem(i item, last, aborted bool) (failed bool, err error) {
 
 // runNative runs a statement of Postgres's with the answers of a simple query.
 func (s *session) runNative(text string, shift int, last bool) (failed bool, err error) {
-	n := &note{quiet: true, shift: shift, hold: last}
+	return s.sendNative(text, &note{quiet: true, shift: shift, hold: last})
+}
+
+func (s *session) sendNative(text string, n *note) (failed bool, err error) {
 	s.owe(owesParse, n)
 	s.owe(owesBind, n)
 	s.owe(owesDescribe, n)
@@ -174,33 +227,4 @@ func (s *session) finishNative() (failed bool, err error) {
 			return false, err
 		}
 	}
-}
-
-// enterImplicitBlock makes Postgres treat what follows as it treats a Query
-// with several statements. It does so from the second statement of a pipeline
-// on; the first one here reads a setting, which takes no snapshot.
-func (s *session) enterImplicitBlock() (failed bool, err error) {
-	c := &injector{session: s, joined: true}
-	_, err = c.Query(s.ctx, "show transaction_isolation")
-	switch {
-	case err == nil:
-		return false, nil
-	case s.ctx.Err() != nil:
-		return false, errBackendLost
-	}
-	if err := s.sendClient(diagnose(err).ErrorResponse()); err != nil {
-		return true, err
-	}
-	return true, s.endQuery()
-}
-
-// beginsBlock reports that a statement starts a transaction block, which must
-// be the first thing in its transaction.
-func beginsBlock(text string) bool {
-	tokens, err := rewrite.Tokens(text, rewrite.Lexical{})
-	if err != nil || len(tokens) == 0 {
-		return false
-	}
-	word := strings.ToLower(text[tokens[0].Start:tokens[0].End])
-	return word == "begin" || word == "start"
 }

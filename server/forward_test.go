@@ -1,0 +1,121 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgproto3/v2"
+
+	"github.com/rwproxy/rwproxy/internal/embedded/pgtest"
+	"github.com/rwproxy/rwproxy/rewrite"
+	"github.com/rwproxy/rwproxy/server"
+)
+
+// forwarding handles DROP TABLE as the refresh engine does: it looks something
+// up in the same transaction and has Postgres run the statement.
+var forwarding = handlerFunc(func(ctx context.Context, c server.Client, s rewrite.Statement) (server.Outcome, error) {
+	if _, ok := s.(*rewrite.Drop); !ok {
+		return server.Outcome{}, errors.New("not a drop")
+	}
+	if !c.Joined() {
+		return server.Outcome{}, errors.New("a drop is not joined to its transaction")
+	}
+	rows, err := c.Query(ctx, "select relname from pg_class where relname = any ($1)", []string{"t", "child"})
+	if err != nil {
+		return server.Outcome{}, err
+	}
+	if len(rows) == 0 {
+		return server.Outcome{}, errors.New("the tables are gone")
+	}
+	return server.Outcome{Forward: true}, nil
+})
+
+// drops are conversations in which the proxy takes part: a DROP TABLE is
+// looked at before Postgres runs it. Postgres is the oracle of how a Query
+// with several statements and a pipeline behave around it.
+var drops = map[string][]step{
+	"alone":                              {{query("drop table child"), "Z"}, {query("drop table child"), "Z"}},
+	"alone, in front of nothing":         {{query("drop table if exists nothing"), "Z"}},
+	"among others":                       {{query("select 1; drop table child; select 2"), "Z"}},
+	"an error after it":                  {{query("drop table child; select 1/0; select 2"), "Z"}, {query("select count(*) from child"), "Z"}},
+	"an error in front of it":            {{query("insert into t values (9, 'x'); select 1/0; drop table child"), "Z"}, {query("select count(*) from t, child"), "Z"}},
+	"its own error":                      {{query("insert into t values (9, 'x'); drop table nothing; select 2"), "Z"}, {query("select count(*) from t"), "Z"}},
+	"an error with a position":           {{query("select 'é';\n drop table child; select a, nothing from t; select 3"), "Z"}},
+	"a block in the text":                {{query("begin; drop table child; rollback; select count(*) from child"), "Z"}},
+	"a block of its own behind it":       {{query("drop table child; begin; insert into t values (9, 'x'); commit; select count(*) from t"), "Z"}},
+	"a block left open":                  {{query("begin; drop table child"), "Z"}, {query("rollback"), "Z"}},
+	"a block that fails":                 {{query("begin; drop table child; select 1/0; commit"), "Z"}, {query("select 1"), "Z"}, {query("rollback"), "Z"}},
+	"COMMIT without a block":             {{query("insert into t values (9, 'x'); commit; drop table child; select 1/0"), "Z"}, {query("select count(*) from t, child"), "Z"}},
+	"ROLLBACK without a block":           {{query("insert into t values (9, 'x'); rollback; drop table child"), "Z"}, {query("select count(*) from t"), "Z"}},
+	"BEGIN twice":                        {{query("begin; begin; drop table child; commit; commit"), "Z"}},
+	"SERIALIZABLE":                       {{query("start transaction isolation level serializable; show transaction_isolation; drop table child; commit"), "Z"}},
+	"an isolation level too late":        {{query("drop table child; set transaction isolation level serializable"), "Z"}},
+	"an isolation level first":           {{query("set transaction isolation level serializable; drop table child; show transaction_isolation"), "Z"}},
+	"SAVEPOINT":                          {{query("drop table child; savepoint a"), "Z"}},
+	"LOCK":                               {{query("drop table child; lock table t; select 1"), "Z"}},
+	"LOCK first":                         {{query("lock table t; drop table child; select 1"), "Z"}},
+	"SET LOCAL":                          {{query("drop table child; set local timezone = 'Asia/Tokyo'; show timezone"), "Z"}, {query("show timezone"), "Z"}},
+	"a cursor":                           {{query("declare c cursor for select a from t order by a; fetch 2 c; drop table child"), "Z"}},
+	"VACUUM":                             {{query("drop table child; vacuum t"), "Z"}},
+	"VACUUM first":                       {{query("vacuum t; drop table child"), "Z"}},
+	"COPY FROM in front of it":           {{query("copy t from stdin; drop table child; select count(*) from t"), "G"}, {batch(&pgproto3.CopyData{Data: []byte("7\tx\n")}, &pgproto3.CopyDone{}), "Z"}},
+	"COPY FROM at the end":               {{query("drop table child; copy t from stdin"), "G"}, {batch(&pgproto3.CopyData{Data: []byte("7\tx\n")}, &pgproto3.CopyDone{}), "Z"}, {query("select count(*) from t"), "Z"}},
+	"COPY FROM with bad data":            {{query("drop table child; copy t from stdin; select 1"), "G"}, {batch(&pgproto3.CopyData{Data: []byte("x\ty\n")}), "EZ"}, {batch(&pgproto3.CopyDone{}), ""}, {query("select count(*) from child"), "Z"}},
+	"COPY FROM that the client ends":     {{query("drop table child; copy t from stdin; select 1"), "G"}, {batch(&pgproto3.CopyFail{Message: "no"}), "Z"}, {query("select count(*) from child"), "Z"}},
+	"COPY FROM, everything at once":      {{join(query("drop table child; copy t from stdin; select 1"), batch(&pgproto3.CopyData{Data: []byte("7\tx\n")}, &pgproto3.CopyDone{}), query("select 2")), "ZZ"}},
+	"two COPYs":                          {{query("copy t from stdin; drop table child; copy t from stdin"), "G"}, {batch(&pgproto3.CopyData{Data: []byte("7\tx\n")}, &pgproto3.CopyDone{}), "G"}, {batch(&pgproto3.CopyData{Data: []byte("8\tx\n")}, &pgproto3.CopyDone{}), "Z"}},
+	"COPY TO":                            {{query("drop table child; copy t to stdout; select 1"), "Z"}},
+	"a deferred constraint at commit":    {{query("drop table if exists nothing; insert into child values (99)"), "Z"}, {query("select count(*) from child"), "Z"}},
+	"in an aborted block":                {{query("begin; select 1/0"), "Z"}, {query("drop table child"), "Z"}, {query("select 1; drop table child"), "Z"}, {query("rollback; drop table child; select 1"), "Z"}},
+	"notices":                            {{query("drop table if exists nothing; do $$ begin raise notice 'hello'; end $$; drop table child"), "Z"}},
+	"notifications":                      {{query("listen x; drop table child; notify x, 'hello'"), "Z"}},
+	"a reported setting":                 {{query("drop table child; set application_name = 'abc'"), "Z"}},
+	"EXPLAIN and SHOW":                   {{query("explain (costs off) select 1; drop table child; show server_encoding"), "Z"}},
+	"no rows":                            {{query("select a from t where false; drop table child; update t set b = 'x' where a = 1 returning a"), "Z"}},
+	"a rule with statements in it":       {{query("create rule r as on insert to child do also (select 1; select 2); drop table child"), "Z"}},
+	"a function with statements in it":   {{query("create function f() returns int begin atomic select 1; select 2; end; drop table child; select f()"), "Z"}},
+	"standard_conforming_strings off":    {{query("set standard_conforming_strings = off; set escape_string_warning = off"), "Z"}, {query(`select 'a\'; drop table t; --'; drop table child`), "Z"}, {query("select count(*) from t"), "Z"}},
+	"the unnamed statement":              {{batch(&pgproto3.Parse{Query: "select 1"}, &pgproto3.Sync{}), "Z"}, {query("drop table child"), "Z"}, {batch(&pgproto3.Bind{}, &pgproto3.Execute{}, &pgproto3.Sync{}), "Z"}},
+	"a syntax error in front of it":      {{query("selec 1; drop table child"), "Z"}},
+	"a syntax error behind it":           {{query("drop table child; selec 1"), "Z"}, {query("select count(*) from child"), "Z"}},
+	"PREPARE and EXECUTE":                {{query("prepare s as select 1; drop table child; execute s; deallocate s"), "Z"}},
+	"extended":                           {{withSync(run("drop table child")...), "Z"}, {withSync(run("drop table child")...), "Z"}},
+	"extended, in a pipeline":            {{withSync(concat(run("insert into t values (9, 'x')"), run("drop table child"), run("select count(*) from t"))...), "Z"}},
+	"extended, an error behind it":       {{withSync(concat(run("drop table child"), run("select 1/0"), run("select 2"))...), "Z"}, {query("select count(*) from child"), "Z"}},
+	"extended, an error in front of it":  {{join(withSync(concat(run("select 1/0"), run("drop table child"), run("select 2"))...), withSync(run("select count(*) from child")...)), "ZZ"}},
+	"extended, its own error":            {{withSync(concat(run("insert into t values (9, 'x')"), run("drop table nothing"), run("select 2"))...), "Z"}, {query("select count(*) from t"), "Z"}},
+	"extended, named":                    {{batch(&pgproto3.Parse{Name: "s", Query: "drop table child"}, &pgproto3.Describe{ObjectType: 'S', Name: "s"}, &pgproto3.Sync{}), "Z"}, {batch(&pgproto3.Bind{DestinationPortal: "p", PreparedStatement: "s"}, &pgproto3.Describe{ObjectType: 'P', Name: "p"}, &pgproto3.Execute{Portal: "p"}, &pgproto3.Close{ObjectType: 'S', Name: "s"}, &pgproto3.Sync{}), "Z"}, {batch(&pgproto3.Bind{PreparedStatement: "s"}, &pgproto3.Sync{}), "Z"}},
+	"extended, a name used twice":        {{batch(&pgproto3.Parse{Name: "s", Query: "drop table child"}, &pgproto3.Sync{}, &pgproto3.Parse{Name: "s", Query: "drop table t"}, &pgproto3.Sync{}), "ZZ"}},
+	"extended, closed by Flush":          {{batch(&pgproto3.Parse{Query: "drop table child"}, &pgproto3.Flush{}), "1"}, {batch(&pgproto3.Bind{}, &pgproto3.Flush{}), "2"}, {batch(&pgproto3.Execute{}, &pgproto3.Flush{}), "C"}, {batch(&pgproto3.Sync{}), "Z"}},
+	"extended, not executed":             {{batch(&pgproto3.Parse{Query: "drop table child"}, &pgproto3.Bind{}, &pgproto3.Sync{}), "Z"}, {query("select count(*) from child"), "Z"}},
+	"extended, replaced before it ran":   {{batch(concat([]pgproto3.FrontendMessage{&pgproto3.Parse{Query: "drop table child"}, &pgproto3.Bind{}}, run("select count(*) from child"), []pgproto3.FrontendMessage{&pgproto3.Sync{}})...), "Z"}},
+	"extended, executed twice":           {{batch(append(run("drop table child"), &pgproto3.Execute{}, &pgproto3.Sync{})...), "Z"}},
+	"extended, several statements":       {{withSync(run("select 1; drop table child")...), "Z"}},
+	"extended, in a block":               {{withSync(run("begin")...), "Z"}, {withSync(run("drop table child")...), "Z"}, {withSync(run("rollback")...), "Z"}, {query("select count(*) from child"), "Z"}},
+	"extended, in an aborted block":      {{query("begin; select 1/0"), "Z"}, {withSync(run("drop table child")...), "Z"}, {query("rollback"), "Z"}},
+	"extended, bound, then aborted":      {{query("begin"), "Z"}, {batch(&pgproto3.Parse{Query: "drop table child"}, &pgproto3.Bind{DestinationPortal: "p"}, &pgproto3.Sync{}), "Z"}, {query("select 1/0"), "Z"}, {batch(&pgproto3.Execute{Portal: "p"}, &pgproto3.Sync{}), "Z"}},
+	"extended, mixed with a Query":       {{join(batch(run("drop table child")...), query("select 1; drop table t"), withSync(run("select 2")...)), "ZZ"}},
+	"a Query that is to be skipped":      {{join(batch(&pgproto3.Parse{Query: "selec"}), query("drop table child"), batch(&pgproto3.Sync{})), "Z"}, {query("select count(*) from child"), "Z"}},
+	"several in one packet":              {{join(query("drop table child"), query("select 1"), query("drop table t; select 2"), query("select 3")), "ZZZZ"}},
+	"in a Query that COPY takes as data": {{join(query("copy t from stdin"), query("drop table child")), "$"}},
+}
+
+func TestWhatSurroundsAnInterceptedStatementBehavesAsInPostgres(t *testing.T) {
+	t.Parallel()
+	p := startProxy(t, forwarding)
+	url := pgtest.Database(t)
+	for name, steps := range drops {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want := converse(t, url, steps, false)
+			for _, bytewise := range []bool{false, true} {
+				got := converse(t, p.url(t, url), steps, bytewise)
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("one byte at a time: %v; direct and proxied answers differ (-direct +proxied):\n%s", bytewise, diff)
+				}
+			}
+		})
+	}
+}
