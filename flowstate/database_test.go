@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -113,6 +114,19 @@ func (s *session) rows(sql string, args ...any) []string {
 		lines[i] = strings.Join(values, "|")
 	}
 	return lines
+}
+
+// untilNone waits for a query to return no row. It waits for less than an idle
+// service connection is kept.
+func (s *session) untilNone(sql string) {
+	s.t.Helper()
+	deadline := time.Now().Add(4 * time.Second)
+	for len(s.rows(sql)) > 0 {
+		if time.Now().After(deadline) {
+			s.t.Fatalf("still rows: %s", sql)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
 }
 
 // refused checks that err is a refusal with this SQLSTATE and message.

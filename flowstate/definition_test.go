@@ -49,6 +49,26 @@ func TestLookupReturnsWhatWasStored(t *testing.T) {
 	}
 }
 
+func TestTextsAreInTheEncodingOfTheClient(t *testing.T) {
+	t.Parallel()
+	url := installed(t)
+	s := connect(t, url, "")
+	s.must("create table orders (day date, amount int)", "create table daily (day date, amount bigint)",
+		"set client_encoding = latin1")
+	const latin1, utf8 = "caf\xe9", "caf\u00e9"
+	flow := s.flow(latin1)
+	flow.Query = latin1
+	ok(t, flowstate.Create(t.Context(), s, flowstate.StreamingTable{
+		Target: dailyName, Statement: latin1, Properties: map[string]string{"k": latin1}, Settings: settings, Flow: flow,
+	}))
+	if got := s.lookup("daily").Table; got.Statement != latin1 || got.Flow.Name != latin1 || got.Flow.Query != latin1 {
+		t.Errorf("the client itself gets %q, %q, %q", got.Statement, got.Flow.Name, got.Flow.Query)
+	}
+	if got := connect(t, url, "").value("select flow_name, query, properties ->> 'k' from rwproxy.flows"); got != utf8+"|"+utf8+"|"+utf8 {
+		t.Errorf("a UTF-8 client sees %q", got)
+	}
+}
+
 func TestLookupResolvesNamesAsTheSessionDoes(t *testing.T) {
 	t.Parallel()
 	s := connect(t, installed(t), "")

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/rwproxy/rwproxy/internal/pgsession"
 )
 
 const (
@@ -48,7 +50,7 @@ func (p *pool) do(ctx context.Context, do func(*pgx.Conn) error) error {
 	if conn == nil {
 		var err error
 		if conn, err = pgx.ConnectConfig(ctx, p.config); err != nil {
-			return err
+			return pgsession.FromPgxError(err)
 		}
 	}
 	reusable := false

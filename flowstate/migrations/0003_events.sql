@@ -27,7 +27,7 @@ as $$
                 'flow_id', table_id,
                 'flow_name', flow_name,
                 'dataset_name', dataset_name)),
-            pg_catalog.jsonb_strip_nulls(details),
+            details,
             error)
 $$;
 
@@ -63,7 +63,7 @@ as $$
         pg_catalog.format('Flow ''%s'' %s %s.', (refresh).flow_name,
             case when status in ('COMPLETED', 'FAILED', 'STOPPED') then 'has' else 'is' end, status),
         pg_catalog.jsonb_build_object('flow_progress',
-            pg_catalog.jsonb_build_object('status', status, 'metrics', metrics)),
+            pg_catalog.jsonb_strip_nulls(pg_catalog.jsonb_build_object('status', status, 'metrics', metrics))),
         level, error)
 $$;
 

@@ -71,7 +71,7 @@ declare
     after rwproxy.streaming_table;
 begin
     select t.* into before from rwproxy.streaming_table t where t.id = streaming_table;
-    if flow_view is not null and flow_view is distinct from before.view then
+    if arguments ->> 'flow_name' is not null and (flow_view is null or flow_view is distinct from before.view) then
         perform rwproxy.require_view(caller, flow_view);
         if exists (select from rwproxy.streaming_table t where t.view = flow_view) then
             raise exception using errcode = 'duplicate_object', message = 'the view is that of another flow';
