@@ -79,11 +79,10 @@ func (e *Engine) refreshable(ctx context.Context, c Client, st *rewrite.Refresh)
 // the lock is the session's, taken before the refresh's own transaction takes
 // its snapshot, so that it sees what the refresh before it has written.
 func lockTarget(ctx context.Context, c Client, target uint32) (unlock func(context.Context), err error) {
-	class, object := flowstate.LockKeys(target)
 	if c.Joined() {
-		_, err := c.Exec(ctx, "select pg_catalog.pg_advisory_xact_lock($1::int, $2::int)", class, object)
-		return func(context.Context) {}, err
+		return func(context.Context) {}, lockInTransaction(ctx, c, target)
 	}
+	class, object := flowstate.LockKeys(target)
 	_, err = c.Exec(ctx, "select pg_catalog.pg_advisory_lock($1::int, $2::int)", class, object)
 	if err != nil {
 		return nil, err
@@ -92,6 +91,13 @@ func lockTarget(ctx context.Context, c Client, target uint32) (unlock func(conte
 		// A connection that is gone has given its locks back.
 		_, _ = c.Exec(ctx, "select pg_catalog.pg_advisory_unlock($1::int, $2::int)", class, object)
 	}, nil
+}
+
+// lockInTransaction is lockTarget until the end of the transaction.
+func lockInTransaction(ctx context.Context, s pgsession.Session, target uint32) error {
+	class, object := flowstate.LockKeys(target)
+	_, err := s.Exec(ctx, "select pg_catalog.pg_advisory_xact_lock($1::int, $2::int)", class, object)
+	return err
 }
 
 // joined refreshes inside the client's transaction, at its isolation level.

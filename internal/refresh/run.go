@@ -38,6 +38,9 @@ func (r *run) inPlace(ctx context.Context, name rewrite.Name) error {
 		return err
 	}
 	r.target = target
+	if err := lockInTransaction(ctx, r.client, target.OID); err != nil {
+		return err
+	}
 	if err := r.start(ctx); err != nil {
 		return err
 	}
