@@ -13,9 +13,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"go.uber.org/zap"
 
+	"github.com/rwproxy/rwproxy/flowstate"
 	"github.com/rwproxy/rwproxy/internal/config"
 	"github.com/rwproxy/rwproxy/internal/console"
 	"github.com/rwproxy/rwproxy/internal/embedded"
+	"github.com/rwproxy/rwproxy/internal/refresh"
 	"github.com/rwproxy/rwproxy/server"
 )
 
@@ -28,6 +30,7 @@ type instance struct {
 	upstream    *config.Upstream
 	postgres    *embedded.Postgres // nil with an upstream of the user's
 	certificate *certificate       // nil without TLS
+	service     *flowstate.Service
 	server      *server.Server
 	console     *console.Console // nil when it is off
 
@@ -58,6 +61,9 @@ func (i *instance) start(ctx context.Context, s *config.Settings) (err error) {
 		if err := i.startPostgres(ctx, s.DataDir); err != nil {
 			return err
 		}
+	}
+	if i.service, err = flowstate.NewService(i.upstream.Service.ConnString()); err != nil {
+		return err
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -101,6 +107,7 @@ func (i *instance) startServer(ctx context.Context, listen string, metrics *cons
 			RootCAs: i.upstream.RootCAs,
 		},
 		ConnectTimeout: i.upstream.ConnectTimeout,
+		Handler:        handler{refresh.New(i.service, i.log, metrics)},
 		Logger:         i.log,
 		Metrics:        metrics,
 	}
@@ -126,7 +133,8 @@ func (i *instance) fail(err error) {
 	}
 }
 
-// ping asks Postgres for an answer, as the service connection's user.
+// ping asks Postgres for an answer, as the service connection's user. It has a
+// connection of its own: the service's may all be at work.
 func (i *instance) ping(ctx context.Context) error {
 	connection, err := pgx.ConnectConfig(ctx, i.upstream.Service)
 	if err != nil {
@@ -158,6 +166,9 @@ func (i *instance) stop(ctx context.Context) {
 			i.log.Warn("sessions cut", zap.Error(err))
 		}
 	}
+	if i.service != nil {
+		i.service.Close()
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
 	var err error
@@ -170,7 +181,6 @@ func (i *instance) stop(ctx context.Context) {
 	if err != nil {
 		i.log.Warn("not stopped cleanly", zap.Error(err))
 	}
-	i.log.Info("stopped")
 }
 
 // url returns the address of a database as clients of the proxy reach it, with

@@ -54,4 +54,5 @@ func drain(s *signals, i *instance, timeout time.Duration) {
 	defer cancel()
 	i.log.Info("stopping")
 	i.stop(ctx)
+	i.log.Info("stopped")
 }

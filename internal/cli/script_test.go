@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/rwproxy/rwproxy/internal/embedded/pgtest"
+)
+
+// patience is how long a condition may take to become true on a busy machine.
+const patience = time.Minute
+
+// tests runs a package's tests next to a Postgres.
+type tests struct{ m *testing.M }
+
+func (t tests) Run() int { return pgtest.Run(t.m) }
+
+func TestMain(m *testing.M) {
+	testscript.Main(tests{m}, map[string]func(){
+		"rwproxy": func() { os.Exit(Main(os.Args[1:])) },
+		"sql":     func() { os.Exit(sql(os.Args[1], os.Args[2])) },
+	})
+}
+
+// sql runs statements and prints the values of the last one's first row.
+func sql(url, text string) int {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	values, err := ask(ctx, url, text)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	fmt.Println(values)
+	return 0
+}
+
+// ask runs statements and returns the values of the last one's first row.
+func ask(ctx context.Context, url, text string) (string, error) {
+	connection, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return "", err
+	}
+	defer connection.Close(ctx)
+	results, err := connection.PgConn().Exec(ctx, text).ReadAll()
+	if err != nil {
+		return "", err
+	}
+	var values []string
+	for _, row := range results[len(results)-1].Rows {
+		for _, value := range row {
+			values = append(values, string(value))
+		}
+		break
+	}
+	return strings.Join(values, " "), nil
+}
+
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Server(t)
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			// The user of an embedded server must reach the scripts' files.
+			if err := os.Chmod(env.WorkDir+"/..", 0o755); err != nil {
+				return err
+			}
+			listen, err := freeAddress()
+			if err != nil {
+				return err
+			}
+			console, err := freeAddress()
+			if err != nil {
+				return err
+			}
+			env.Setenv("UPSTREAM", server.URL("postgres"))
+			env.Setenv("RWPROXY_LISTEN", listen)
+			env.Setenv("RWPROXY_HTTP", console)
+			env.Setenv("RWPROXY_LOG_FORMAT", "json")
+			env.Setenv("PROXY", "postgres://postgres@"+listen+"/postgres")
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"await":        await,
+			"await-closed": awaitClosed,
+			"status":       status,
+		},
+	})
+}
+
+// freeAddress returns a loopback address that nothing listens on.
+func freeAddress() (string, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer listener.Close()
+	return listener.Addr().String(), nil
+}
+
+// await URL SQL VALUE waits until the statement returns the value.
+func await(ts *testscript.TestScript, _ bool, args []string) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for {
+		got, err := ask(ctx, args[0], args[1])
+		if err == nil && got == args[2] {
+			return
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			ts.Fatalf("%s: %q, %v", args[1], got, err)
+		}
+	}
+}
+
+// await-closed waits until nobody listens for clients any more.
+func awaitClosed(ts *testscript.TestScript, _ bool, _ []string) {
+	deadline := time.Now().Add(patience)
+	for time.Now().Before(deadline) {
+		connection, err := net.DialTimeout("tcp", ts.Getenv("RWPROXY_LISTEN"), time.Second)
+		if err != nil {
+			return
+		}
+		ts.Check(connection.Close())
+		time.Sleep(20 * time.Millisecond)
+	}
+	ts.Fatalf("it still listens")
+}
+
+// status CODE PATH asks the console for a path.
+func status(ts *testscript.TestScript, _ bool, args []string) {
+	client := http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Get("http://" + ts.Getenv("RWPROXY_HTTP") + args[1])
+	ts.Check(err)
+	ts.Check(response.Body.Close())
+	if got := strconv.Itoa(response.StatusCode); got != args[0] {
+		ts.Fatalf("%s answered %s", args[1], got)
+	}
+}
