@@ -71,7 +71,7 @@ func (s *session) executePortal(name string, limit, size int) error {
 		return s.executeJoined(p, limit, size)
 	}
 	s.in.take(size)
-	return s.executeAlone(p, limit)
+	return s.executeAlone(name, p, limit)
 }
 
 func (s *session) executeNatively(size int) error {
@@ -100,7 +100,7 @@ func (s *session) executeJoined(p *portal, limit, size int) error {
 
 // executeAlone runs a statement that may have a transaction of its own: the
 // implicit one, in which nothing was executed, is ended first.
-func (s *session) executeAlone(p *portal, limit int) error {
+func (s *session) executeAlone(name string, p *portal, limit int) error {
 	stop := s.watch()
 	r, err := s.inject(step{owesSync, &pgproto3.Sync{}})
 	stop()
@@ -120,6 +120,10 @@ func (s *session) executeAlone(p *portal, limit int) error {
 		s.swallow = true
 		return s.sendClient(shifted(refusal, p.prepared.shift).ErrorResponse())
 	}
+	// Its shadow is gone, but for the client it is there until the next Sync.
+	s.mu.Lock()
+	s.portals[name] = p
+	s.mu.Unlock()
 	p.outcome = &outcome
 	return s.sendRows(p, limit)
 }

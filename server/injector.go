@@ -82,7 +82,7 @@ func (c *injector) execute(ctx context.Context, sql string, args []any) (*result
 			Parameters:        parameters,
 		}},
 		step{owesExecute, &pgproto3.Execute{Portal: injectedName}},
-		step{owesClose, &pgproto3.Close{ObjectType: 'P', Name: injectedName}},
+		closePortal,
 	)
 }
 
@@ -92,7 +92,10 @@ type step struct {
 	message pgproto3.Message
 }
 
-var closeInjected = step{owesClose, &pgproto3.Close{ObjectType: 'S', Name: injectedName}}
+var (
+	closeStatement = step{owesClose, &pgproto3.Close{ObjectType: 'S', Name: injectedName}}
+	closePortal    = step{owesClose, &pgproto3.Close{ObjectType: 'P', Name: injectedName}}
+)
 
 // round parses a statement, takes the given steps with it, closes it and waits
 // for the answers. In a transaction of the client's it ends with Flush, so
@@ -107,13 +110,13 @@ func (c *injector) round(ctx context.Context, sql string, steps ...step) (*resul
 	if strings.IndexByte(sql, 0) >= 0 {
 		return nil, pgdiag.New("22021", "invalid byte sequence for encoding: 0x00")
 	}
-	all := make([]step, 0, len(steps)+4)
+	all := make([]step, 0, len(steps)+5)
 	if c.session.leftover {
-		all = append(all, closeInjected)
+		all = append(all, closePortal, closeStatement)
 	}
 	all = append(all, step{owesParse, &pgproto3.Parse{Name: injectedName, Query: sql}})
 	all = append(all, steps...)
-	all = append(all, closeInjected)
+	all = append(all, closeStatement)
 	if !c.joined {
 		all = append(all, step{owesSync, &pgproto3.Sync{}})
 	}
@@ -179,15 +182,17 @@ func (s *session) inject(steps ...step) (*result, error) {
 	return r, nil
 }
 
-// closeLeftover makes Postgres forget the name of an injected statement that
-// failed before its Close was reached.
+// closeLeftover makes Postgres forget the injected statement and portal that
+// failed before their Close was reached.
 func (s *session) closeLeftover() error {
 	if !s.leftover {
 		return nil
 	}
 	s.leftover = false
-	s.owe(closeInjected.owes, &note{sink: &result{}})
-	if err := s.sendBackend(closeInjected.message); err != nil {
+	n := &note{sink: &result{}}
+	s.owe(owesClose, n)
+	s.owe(owesClose, n)
+	if err := s.sendBackend(closePortal.message, closeStatement.message); err != nil {
 		return err
 	}
 	_, err := s.up.Write(flushMessage)

@@ -50,7 +50,7 @@ type session struct {
 	up       *bufio.Writer // to the backend
 	batch    batch
 	swallow  bool // a statement of ours failed: skip to the client's next Sync
-	leftover bool // the backend may still know the injected statement's name
+	leftover bool // the backend may still know the injected statement and portal
 
 	// Of the backend's goroutine.
 	from    *frameReader
