@@ -46,12 +46,9 @@ func (p *pool) do(ctx context.Context, do func(*pgx.Conn) error) error {
 		return ctx.Err()
 	}
 	defer func() { <-p.slots }()
-	conn := p.takeIdle()
-	if conn == nil {
-		var err error
-		if conn, err = pgx.ConnectConfig(ctx, p.config); err != nil {
-			return pgsession.FromPgxError(err)
-		}
+	conn, err := p.connection(ctx)
+	if err != nil {
+		return pgsession.FromPgxError(err)
 	}
 	reusable := false
 	defer func() {
@@ -59,26 +56,36 @@ func (p *pool) do(ctx context.Context, do func(*pgx.Conn) error) error {
 			closeConn(conn)
 		}
 	}()
-	err := do(conn)
+	err = do(conn)
 	const idle = 'I' // no transaction is open
 	reusable = err == nil && !conn.IsClosed() && conn.PgConn().TxStatus() == idle
 	return err
 }
 
-// takeIdle returns nil if no idle connection still works.
+// connection returns an idle connection that still works, or a new one.
+func (p *pool) connection(ctx context.Context) (*pgx.Conn, error) {
+	for {
+		conn := p.takeIdle()
+		if conn == nil {
+			return pgx.ConnectConfig(ctx, p.config)
+		}
+		if conn.Ping(ctx) == nil {
+			return conn, nil
+		}
+		closeConn(conn)
+	}
+}
+
+// takeIdle returns nil if there is no idle connection.
 func (p *pool) takeIdle() *pgx.Conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for len(p.idle) > 0 {
 		last := p.idle[len(p.idle)-1]
 		p.idle = p.idle[:len(p.idle)-1]
-		if !last.timer.Stop() {
-			continue // its timer is closing it
-		}
-		if last.conn.PgConn().CheckConn() == nil {
+		if last.timer.Stop() {
 			return last.conn
-		}
-		closeConn(last.conn)
+		} // else its timer is closing it
 	}
 	return nil
 }
