@@ -91,6 +91,7 @@ func (p *parser) columnProperties(column *ColumnDef, start, end int) error {
 		return nil
 	}
 	column.Rest = p.span(start, end)
+	defer func() { column.Rest = column.Rest.trimmed() }()
 	for p.i = start; p.i < end; {
 		at := p.top(p.i, end, func(i int) bool {
 			return p.isExpectation(i) || p.kindAt(i, Word) && isAnyKeyword(p.text(i), "COMMENT", "GENERATED", "MASK")
@@ -131,10 +132,6 @@ func (p *parser) columnComment(column *ColumnDef, i int) error {
 	from, to := p.tokens[i].Start-column.Rest.Offset, p.tokens[p.i-1].End-column.Rest.Offset
 	rest := column.Rest.Text
 	rest = rest[:from] + strings.Repeat(" ", to-from) + rest[to:]
-	if strings.TrimSpace(rest) == "" {
-		column.Rest = Span{}
-		return nil
-	}
 	column.Rest.Text = rest
 	return nil
 }

@@ -131,7 +131,7 @@ func (p *parser) unknownClause() error {
 func nearestClause(word string) string {
 	for _, clause := range tableClauses {
 		first, _, _ := strings.Cut(clause.words, " ")
-		if len(first) > 3 && editDistance(strings.ToUpper(excerpt(word)), first) <= 2 {
+		if len(first) > 3 && editDistance(strings.ToUpper(excerpt(word)), first) <= 1+len(first)/4 {
 			return first
 		}
 	}

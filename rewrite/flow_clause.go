@@ -33,7 +33,7 @@ func (p *parser) missingByName(start, query int) error {
 	if err := p.balanced(start, end); err != nil {
 		return err
 	}
-	if query == start {
+	if query == start || start == len(p.tokens) {
 		return p.expected(start, "a predicate")
 	}
 	return p.expected(end, "BY NAME between the predicate and the query")

@@ -6,6 +6,9 @@ import "strings"
 // pos, and the pieces that continue it after a line end.
 func (l *lexer) scanString(prefix int, escapes bool) error {
 	start := l.pos
+	if l.sql[start]|0x20 == 'n' {
+		start++ // N is a token of its own to Postgres
+	}
 	l.pos += prefix + 1
 	for {
 		if !l.scanStringPiece(escapes) {

@@ -135,8 +135,8 @@ func decodeBackslashes(text string) (string, bool) {
 // returns how much of text belongs to it.
 func decodeBackslash(value *strings.Builder, text string) (length int, ok bool) {
 	switch c := text[0]; c {
-	case 'b', 'f', 'n', 'r', 't', 'v':
-		value.WriteByte("\b\f\n\r\t\v"[strings.IndexByte("bfnrtv", c)])
+	case 'b', 'f', 'n', 'r', 't':
+		value.WriteByte("\b\f\n\r\t"[strings.IndexByte("bfnrt", c)])
 		return 1, true
 	case 'x':
 		length := digits(text[:min(len(text), 3)], 1, isHexDigit, false)

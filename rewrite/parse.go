@@ -51,16 +51,16 @@ func (p *parser) refuse(form form) error {
 		at := p.find(0, "PRIVATE")
 		return p.unsupported(at, "a PRIVATE streaming table", "Leave PRIVATE out and use GRANT to say who may read the table.")
 	case createOrReplaceFlow:
-		return p.unsupported(1, "replacing a flow", "Use CREATE OR REFRESH STREAMING TABLE … "+
+		return p.unsupported(2, "replacing a flow", "Use CREATE OR REFRESH STREAMING TABLE … "+
 			"FLOW REPLACE WHERE … BY NAME … to change the flow of a table.")
 	case dropFlow:
 		return p.unsupported(0, "DROP FLOW", "DROP TABLE of its target drops a flow; "+
 			"CREATE OR REFRESH STREAMING TABLE changes it.")
 	case alterStreamingTable:
-		return p.unsupported(0, "ALTER STREAMING TABLE", "Use CREATE OR REFRESH STREAMING TABLE with the new definition; "+
+		return p.notYet(0, "ALTER STREAMING TABLE", "Use CREATE OR REFRESH STREAMING TABLE with the new definition; "+
 			"COMMENT ON works on a streaming table as on any other.")
 	default:
-		return p.unsupported(p.find(0, "REFRESH"), "EXPLAIN of a REFRESH", "The notice of REFRESH, and the view "+
+		return p.notYet(p.find(0, "REFRESH"), "EXPLAIN of a REFRESH", "The notice of REFRESH, and the view "+
 			"rwproxy.refreshes, say what a refresh did and why.")
 	}
 }

@@ -12,8 +12,8 @@ func Split(sql string, o Lexical) []Span {
 	s := splitter{lexer: lexer{sql: sql, lexical: o}}
 	for start := 0; start < len(sql); {
 		end := s.statement()
-		if span := trim(sql, start, end); s.tokens > 0 {
-			spans = append(spans, span)
+		if s.tokens > 0 {
+			spans = append(spans, Span{Text: sql[start:end], Offset: start}.trimmed())
 		}
 		start = end + 1
 	}
@@ -87,15 +87,4 @@ func (b *routineBody) word(n int, word string, parentheses int) {
 	case isKeyword(word, "END"):
 		b.depth--
 	}
-}
-
-// trim returns sql[start:end] without the white space around it.
-func trim(sql string, start, end int) Span {
-	for start < end && isSpace(sql[start]) {
-		start++
-	}
-	for end > start && isSpace(sql[end-1]) {
-		end--
-	}
-	return Span{Text: sql[start:end], Offset: start}
 }

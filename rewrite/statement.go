@@ -9,6 +9,21 @@ type Span struct {
 	Offset int // in bytes from the start of the statement
 }
 
+// trimmed returns the span without the white space around it.
+func (s Span) trimmed() Span {
+	start, end := 0, len(s.Text)
+	for start < end && isSpace(s.Text[start]) {
+		start++
+	}
+	for end > start && isSpace(s.Text[end-1]) {
+		end--
+	}
+	if start == end {
+		return Span{}
+	}
+	return Span{Text: s.Text[start:end], Offset: s.Offset + start}
+}
+
 // Statement is one statement of rwproxy's own, or a native one that rwproxy
 // has to act on.
 type Statement interface {
