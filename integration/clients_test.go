@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -109,12 +110,12 @@ func psql(t *testing.T, d database, input string, arguments ...string) []string 
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
-	errors := psqlError.FindAllStringSubmatch(stderr.String(), -1)
-	if err != nil && len(errors) == 0 {
+	failures := psqlError.FindAllStringSubmatch(stderr.String(), -1)
+	if err != nil && len(failures) == 0 {
 		missing(t, "psql", err, stderr.Bytes())
 	}
 	events := lines(stdout.String())
-	for _, e := range errors {
+	for _, e := range failures {
 		events = append(events, errorEvent(e[1], e[2]))
 	}
 	return events
@@ -236,8 +237,8 @@ func textValues(t *testing.T, rows pgx.Rows) []string {
 
 func pgxError(t *testing.T, err error) string {
 	t.Helper()
-	pgErr, ok := err.(*pgconn.PgError)
-	if !ok {
+	var pgErr *pgconn.PgError
+	if !errors.As(err, &pgErr) {
 		t.Fatal(err)
 	}
 	return errorEvent(pgErr.Code, pgErr.Message)
@@ -311,8 +312,8 @@ func libpqStatement(t *testing.T, db *sql.DB, statement string, prepared bool) [
 
 func libpqError(t *testing.T, err error) string {
 	t.Helper()
-	pqErr, ok := err.(*pq.Error)
-	if !ok {
+	var pqErr *pq.Error
+	if !errors.As(err, &pqErr) {
 		t.Fatal(err)
 	}
 	return errorEvent(string(pqErr.Code), pqErr.Message)

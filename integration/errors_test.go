@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -72,8 +73,8 @@ func errorText(statement string, err error) string {
 	if err == nil {
 		return "no error"
 	}
-	e, ok := err.(*pgconn.PgError)
-	if !ok {
+	var e *pgconn.PgError
+	if !errors.As(err, &e) {
 		return err.Error()
 	}
 	text := fmt.Sprintf("%s %s: %s", e.Severity, e.Code, e.Message)

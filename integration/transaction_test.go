@@ -71,7 +71,8 @@ func TestTwoRefreshesInATransactionHappenTogether(t *testing.T) {
 
 func TestAFlowSeesWhatItsTransactionWrote(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, _ database, s *session) {
-		s.exec(`begin isolation level serializable`)
+		s.createTotals()
+		s.exec(`drop table totals, orders`, `begin isolation level serializable`)
 		s.createTotals()
 		s.exec(`delete from orders where id = 2`, `refresh streaming table totals`, `commit`)
 		s.want(readTotals, "0|1|30.00")
