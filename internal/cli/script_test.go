@@ -1,13 +1,13 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -56,14 +56,11 @@ func ask(ctx context.Context, url, text string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var values []string
-	for _, row := range results[len(results)-1].Rows {
-		for _, value := range row {
-			values = append(values, string(value))
-		}
-		break
+	rows := results[len(results)-1].Rows
+	if len(rows) == 0 {
+		return "", nil
 	}
-	return strings.Join(values, " "), nil
+	return string(bytes.Join(rows[0], []byte(" "))), nil
 }
 
 func TestScripts(t *testing.T) {
