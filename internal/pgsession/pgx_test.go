@@ -39,8 +39,16 @@ func TestArgumentsArriveAsTheyAre(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []pgsession.Row{{
-		{Null: true}, {Text: ""}, {Text: "t"}, {Text: "-9223372036854775808"}, {Text: "42"}, {Text: "4294967295"},
-		{Text: "-1"}, {Text: `{"a\"b","c\\d","e,{f}","","NULL"," g "}`}, {Text: "6"}, {Text: "{}"},
+		{Null: true},
+		{Text: ""},
+		{Text: "t"},
+		{Text: "-9223372036854775808"},
+		{Text: "42"},
+		{Text: "4294967295"},
+		{Text: "-1"},
+		{Text: `{"a\"b","c\\d","e,{f}","","NULL"," g "}`},
+		{Text: "6"},
+		{Text: "{}"},
 	}}
 	if diff := cmp.Diff(want, rows); diff != "" {
 		t.Error(diff)
