@@ -23,7 +23,11 @@ import (
 // limit bounds every wait of a test: it is reached only when something hangs.
 const limit = 30 * time.Second
 
-func TestMain(m *testing.M) { os.Exit(pgtest.Run(m)) }
+func TestMain(m *testing.M) {
+	// Postgres decides when it looks whether a connection still exists while a
+	// statement runs; by default it does not.
+	os.Exit(pgtest.Run(m, "client_connection_check_interval=50ms"))
+}
 
 // proxy is a server in front of a Postgres, for one test.
 type proxy struct {

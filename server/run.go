@@ -34,7 +34,7 @@ func (s *session) run(statement rewrite.Statement, joined bool) (Outcome, *pgdia
 	stop()
 
 	s.mu.Lock()
-	lost := s.lost
+	lost := s.lost || s.farewell
 	s.mu.Unlock()
 	var refusal *pgdiag.Diagnostic
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -145,7 +146,7 @@ func (u Upstream) unreachable(err error) error {
 	if errors.As(err, &opError) && opError.Err != nil {
 		err = opError.Err // without the proxy's own addresses
 	}
-	if errors.Is(err, context.DeadlineExceeded) {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
 		err = errors.New("timeout expired")
 	}
 	return d.WithDetail(err.Error())
