@@ -60,7 +60,7 @@ func TestAnErrorOfPostgresIsAtItsPlaceInTheStatement(t *testing.T) {
 		"SELECT day <=> a FROM t":                                "<=> a FROM t",
 		"SELECT a + (b <=> 1) FROM t":                            "+ (b <=> 1) FROM t",
 		"SELECT current_date() + current_timestamp() FROM t":     "+ current_timestamp() FROM t",
-		"SELECT a FROM t WHERE a =":                             "",
+		"SELECT a FROM t WHERE a =":                              "",
 	} {
 		translation, err := rewrite.TranslateQuery(rewrite.Span{Text: query, Offset: len(before)}, catalog{t, c}, rewrite.Lexical{})
 		if err != nil {
