@@ -85,16 +85,18 @@ func TestLookupResolvesNamesAsTheSessionDoes(t *testing.T) {
 	}
 }
 
-func TestOneFlowNameBelongsToOneFlow(t *testing.T) {
+func TestOneFlowNameBelongsToOneFlowOfASchema(t *testing.T) {
 	t.Parallel()
 	s := connect(t, installed(t), "")
 	oid := s.dailyTable()
-	s.must("create schema other", "create table other.daily (day date, amount bigint)")
-	other := flowstate.StreamingTable{Target: rewrite.Name{Schema: "other", Table: "daily"}, Settings: settings}
+	s.must("create table beside (day date, amount bigint)",
+		"create schema other", "create table other.daily (day date, amount bigint)")
+	beside := flowstate.StreamingTable{Target: rewrite.Name{Schema: "public", Table: "beside"}, Settings: settings}
+	beside.Flow = s.flow("daily")
+	refused(t, flowstate.Create(t.Context(), s, beside), "42710", `flow "daily" already exists`)
 
+	other := flowstate.StreamingTable{Target: rewrite.Name{Schema: "other", Table: "daily"}, Settings: settings}
 	other.Flow = s.flow("daily")
-	refused(t, flowstate.Create(t.Context(), s, other), "42710", `flow "daily" already exists`)
-	other.Flow.Name = "other_daily"
 	ok(t, flowstate.Create(t.Context(), s, other))
 	refused(t, flowstate.Create(t.Context(), s, other), "42P07", "already exists")
 

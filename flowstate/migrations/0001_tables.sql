@@ -15,7 +15,7 @@ create table rwproxy.streaming_table (
     created_at timestamptz not null default pg_catalog.clock_timestamp(),
     changed_at timestamptz not null default pg_catalog.clock_timestamp(),
 
-    flow_name text unique,
+    flow_name text,
     flow_statement text,
     flow_comment text,
     view regclass unique,

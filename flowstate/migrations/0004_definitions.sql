@@ -77,26 +77,33 @@ begin
             raise exception using errcode = 'duplicate_object', message = 'the view is that of another flow';
         end if;
     end if;
-    begin
-        update rwproxy.streaming_table t
-           set flow_name = arguments ->> 'flow_name',
-               flow_statement = arguments ->> 'flow_statement',
-               flow_comment = arguments ->> 'flow_comment',
-               view = flow_view,
-               view_definition = pg_catalog.pg_get_viewdef(flow_view),
-               predicate = arguments ->> 'predicate',
-               condition = arguments ->> 'condition',
-               condition_volatile = (arguments ->> 'condition_volatile')::boolean,
-               query = arguments ->> 'query',
-               settings = arguments -> 'settings',
-               changed_at = pg_catalog.clock_timestamp()
-         where t.id = streaming_table
-        returning t.* into after;
-    exception when unique_violation then
+    if exists (
+        select
+          from rwproxy.streaming_table t
+          join pg_catalog.pg_class c on c.oid = t.target
+          join pg_catalog.pg_class own on own.oid = before.target and own.relnamespace = c.relnamespace
+         where t.id <> streaming_table
+           and t.flow_name = arguments ->> 'flow_name')
+    then
         raise exception using errcode = 'duplicate_object',
             message = pg_catalog.format('flow "%s" already exists', arguments ->> 'flow_name'),
+            detail = 'Flows of the tables of one schema have different names.',
             hint = 'give the flow another name with CREATE FLOW';
-    end;
+    end if;
+    update rwproxy.streaming_table t
+       set flow_name = arguments ->> 'flow_name',
+           flow_statement = arguments ->> 'flow_statement',
+           flow_comment = arguments ->> 'flow_comment',
+           view = flow_view,
+           view_definition = pg_catalog.pg_get_viewdef(flow_view),
+           predicate = arguments ->> 'predicate',
+           condition = arguments ->> 'condition',
+           condition_volatile = (arguments ->> 'condition_volatile')::boolean,
+           query = arguments ->> 'query',
+           settings = arguments -> 'settings',
+           changed_at = pg_catalog.clock_timestamp()
+     where t.id = streaming_table
+    returning t.* into after;
     if before.flow_name is not null
         and (before.view_definition, before.condition, before.settings)
             is distinct from (after.view_definition, after.condition, after.settings)

@@ -38,15 +38,16 @@ func (e *Engine) drop(ctx context.Context, c Client, st *rewrite.Drop) error {
 	return nil
 }
 
-// mayDrop returns the OID of a table that the client may drop as its owner, 0
-// if there is none of this name.
+// mayDrop returns the OID of a table that the client may drop, as its owner or
+// its schema's, 0 if there is none of this name.
 func mayDrop(ctx context.Context, s pgsession.Session, name rewrite.Name) (uint32, error) {
 	name.Catalog = ""
 	rows, err := s.Query(ctx, `
 		select c.oid
 		  from pg_catalog.pg_class c
+		  join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 		 where c.oid = pg_catalog.to_regclass($1)
-		   and pg_catalog.pg_has_role(c.relowner, 'usage')`, name.SQL())
+		   and (pg_catalog.pg_has_role(c.relowner, 'usage') or pg_catalog.pg_has_role(n.nspowner, 'usage'))`, name.SQL())
 	if err != nil || len(rows) == 0 {
 		return 0, err
 	}
