@@ -270,19 +270,20 @@ func TestTheStateReferenceHasEveryColumn(t *testing.T) {
 	s.exec(`create streaming table t`) // installs the schema
 	p := readPage(t, "../docs/state-reference.md")
 	var onPage []string
-	view := ""
+	view, inColumns := "", false
 	for _, line := range p.lines {
-		if heading, found := strings.CutPrefix(line, "## "); found {
-			view = ""
-			if names := code(heading); len(names) == 1 {
-				view = names[0]
-			}
+		line = strings.TrimSpace(line)
+		switch heading, found := strings.CutPrefix(line, "## "); {
+		case found:
+			view = strings.Trim(heading, "`")
+		case line == "| column | type | meaning |":
+			inColumns = true
+		case !strings.HasPrefix(line, "|"):
+			inColumns = false
+		case inColumns && !strings.HasPrefix(line, "| ---"):
+			row := cells(line)
+			onPage = append(onPage, view+"|"+code(row[0])[0]+"|"+row[1])
 		}
-		if view == "" || !strings.HasPrefix(line, "| `") {
-			continue
-		}
-		row := cells(strings.TrimSpace(line))
-		onPage = append(onPage, view+"|"+code(row[0])[0]+"|"+row[1])
 	}
 	want := s.rows(`select a.attrelid::regclass, a.attname, format_type(a.atttypid, a.atttypmod)
 		from pg_attribute a join pg_class c on c.oid = a.attrelid
@@ -307,7 +308,7 @@ func TestTheErrorsPageHoldsErrorsThatHappen(t *testing.T) {
 		t.Fatal("the page has no table of errors")
 	}
 	for _, row := range rows {
-		state, message := code(row[0])[0], code(row[1])[0]
+		state, message := row[0], code(row[1])[0]
 		pattern := strings.ReplaceAll(regexp.QuoteMeta(message), "…", ".*")
 		expression := regexp.MustCompile(`(?m)^ERROR ` + state + `: ` + pattern + `$`)
 		if !slices.ContainsFunc(archive.Files, func(f txtar.File) bool { return expression.Match(f.Data) }) {
@@ -317,7 +318,7 @@ func TestTheErrorsPageHoldsErrorsThatHappen(t *testing.T) {
 }
 
 var (
-	link       = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	link        = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	notOfAnchor = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
