@@ -15,13 +15,24 @@ func MayBeOurs(sql []byte) bool {
 		for i < len(sql) && isWordByte[sql[i]] {
 			i++
 		}
-		switch word := sql[start:i]; {
-		case isLowered(word, "streaming"), isLowered(word, "flow"), isLowered(word, "refresh"):
-			return true
-		case isLowered(word, "drop"):
-			drop = true
-		case drop && isLowered(word, "table"):
-			return true
+		switch word := sql[start:i]; len(word) {
+		case 4:
+			if isLowered(word, "flow") {
+				return true
+			}
+			drop = drop || isLowered(word, "drop")
+		case 5:
+			if drop && isLowered(word, "table") {
+				return true
+			}
+		case 7:
+			if isLowered(word, "refresh") {
+				return true
+			}
+		case 9:
+			if isLowered(word, "streaming") {
+				return true
+			}
 		}
 	}
 	return false
@@ -35,11 +46,8 @@ var isWordByte = func() (table [256]bool) {
 	return table
 }()
 
-// isLowered reports that word is keyword, which is in lower case.
+// isLowered reports that word is keyword, which is as long and in lower case.
 func isLowered(word []byte, keyword string) bool {
-	if len(word) != len(keyword) {
-		return false
-	}
 	for i, c := range word {
 		if c|0x20 != keyword[i] {
 			return false
