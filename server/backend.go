@@ -107,6 +107,9 @@ func (s *session) judge(typ byte, message []byte) []byte {
 	case msgParameterStatus:
 		s.setParameter(content)
 		return s.inOrder(message)
+	case msgBackendKeyData:
+		s.cancelKey = bytes.Clone(content)
+		return message
 	case msgAuthentication:
 		if s.upstreamIsTLS() {
 			return withoutChannelBinding(message)
@@ -234,7 +237,7 @@ func (s *session) paid(d debt) {
 	case owesBind:
 		delete(s.portals, n.portalName)
 		if p := s.prepared[n.statementName]; p != nil {
-			s.portals[n.portalName] = &portal{prepared: p, formats: n.formats}
+			s.portals[n.portalName] = &portal{prepared: p, name: n.statementName, formats: n.formats}
 		}
 	case owesClose:
 		switch n.closes {

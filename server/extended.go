@@ -10,7 +10,8 @@ import (
 // portal is a bound statement of ours.
 type portal struct {
 	prepared *prepared
-	formats  []int // result formats, as Bind gave them
+	name     string // of the statement
+	formats  []int  // result formats, as Bind gave them
 	// outcome is set once the portal was executed; rows before next have been
 	// sent.
 	outcome *Outcome
@@ -62,6 +63,17 @@ func (s *session) executePortal(name string, limit, size int) error {
 		}
 		return s.sendRows(p, limit)
 	}
+	if p.name != "" {
+		switch ours, refusal := s.stillOurs(p); {
+		case s.ctx.Err() != nil:
+			return errBackendLost
+		case refusal != nil:
+			s.in.take(size)
+			return s.sendClient(refusal.ErrorResponse())
+		case !ours:
+			return s.executeNatively(size)
+		}
+	}
 	others := s.batch.portals
 	if name != "" {
 		others--
@@ -72,6 +84,20 @@ func (s *session) executePortal(name string, limit, size int) error {
 	}
 	s.in.take(size)
 	return s.executeAlone(name, p, limit)
+}
+
+// stillOurs asks Postgres whether a named statement is the shadow that it was
+// parsed as: DEALLOCATE and PREPARE in SQL text change names unseen.
+func (s *session) stillOurs(p *portal) (bool, *pgdiag.Diagnostic) {
+	stop := s.watch()
+	defer stop()
+	c := &injector{session: s, joined: true}
+	rows, err := c.Query(s.ctx, "select from pg_catalog.pg_prepared_statements"+
+		" where name = $1 and statement = $2 and not from_sql", p.name, p.prepared.statement.Shadow())
+	if err != nil {
+		return false, diagnose(err)
+	}
+	return len(rows) == 1, nil
 }
 
 func (s *session) executeNatively(size int) error {

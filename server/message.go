@@ -33,6 +33,7 @@ const (
 	msgCopyDone = 'c'
 	// Of the backend.
 	msgAuthentication       = 'R'
+	msgBackendKeyData       = 'K'
 	msgBindComplete         = '2'
 	msgCloseComplete        = '3'
 	msgCommandComplete      = 'C'

@@ -198,7 +198,9 @@ func (s *Server) serve(conn net.Conn) {
 	case err != nil:
 		log.Debug("connection refused", zap.Error(err))
 	case first.cancel:
-		if err := s.forwardCancel(s.ctx, first.raw); err != nil {
+		ctx, cancel := context.WithTimeout(s.ctx, s.config.ConnectTimeout)
+		defer cancel()
+		if err := s.config.Upstream.forwardCancel(ctx, first.raw); err != nil {
 			log.Warn("could not forward a cancel request", zap.Error(err))
 		}
 	default:

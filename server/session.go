@@ -67,8 +67,9 @@ type session struct {
 	changed     *sync.Cond // the ledger or the fields below changed
 	ledger      ledger
 	status      byte
-	backslashes bool // standard_conforming_strings is off
-	unsafeText  bool // client_encoding has characters that end in an ASCII byte
+	cancelKey   []byte // of BackendKeyData: process ID and secret
+	backslashes bool   // standard_conforming_strings is off
+	unsafeText  bool   // client_encoding has characters that end in an ASCII byte
 	prepared    map[string]*prepared
 	portals     map[string]*portal
 	lost        bool // the backend is gone

@@ -166,7 +166,9 @@ func TestClientsMayUseTLS(t *testing.T) {
 	}()
 	eventually(t, "the statement runs", w.waits(direct))
 	conn.PgConn().Conn().Close()
-	<-slow
+	if err := <-slow; err == nil {
+		t.Error("a statement succeeded on a closed connection")
+	}
 	eventually(t, "the backend ends", w.backendIsGone(direct))
 }
 
@@ -297,7 +299,9 @@ func TestAUnixSocketOnBothSides(t *testing.T) {
 		t.Fatal(err)
 	}
 	stale.SetUnlinkOnClose(false)
-	stale.Close()
+	if err := stale.Close(); err != nil {
+		t.Fatal(err)
+	}
 	postgres := pgtest.Server(t)
 	change := func(c *server.Config) {
 		c.Listen = folder

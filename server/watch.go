@@ -77,6 +77,7 @@ func (s *session) watch() (stop func()) {
 			default:
 				s.cancel()
 				s.backend.Close()
+				s.cancelOurs()
 				return
 			}
 		}
