@@ -20,7 +20,7 @@ func TestDatabricksSpellingsOfAPredicate(t *testing.T) {
 			`not day <=> current_date() - 2`,
 			`day == current_date() or day == date_sub(current_date(), 1)`,
 			`day > add_months(current_date(), 0) - 2`,
-			`day >= current_timestamp() - interval 36 hours`,
+			`day >= current_timestamp() - interval 40 hours`,
 			`nvl(day, current_date()) >= current_date() - 1`,
 		} {
 			s.exec(`create streaming table totals flow replace where ` + predicate + ` by name ` + totalsQuery)

@@ -59,6 +59,9 @@ func TestARefusedOverrideChangesNothing(t *testing.T) {
 		s.createTotals()
 		s.exec(`insert into orders values (4, current_date, 1)`)
 		for _, refused := range refusedPredicates {
+			if s.protocol == simple && strings.HasPrefix(refused.predicate, "day = current_date;") {
+				continue // in a Query these are a refresh and another statement
+			}
 			s.fails(refused.code, `refresh streaming table totals where `+refused.predicate)
 		}
 		s.want(readTotals, afterCreate...)
