@@ -39,7 +39,7 @@ func TestBadStatementsGetTheirErrors(t *testing.T) {
 			_, err := other.run(statement)
 			got := errorText(statement, err)
 			if *update && p == simple {
-				cases[i].Data = []byte(statement + ";\n\n" + got + "\n")
+				cases[i].Data = []byte(statement + ";\n\n" + got + "\n\n")
 				continue
 			}
 			if diff := cmp.Diff(strings.TrimSpace(want), got); diff != "" {
