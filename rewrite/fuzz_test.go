@@ -13,6 +13,8 @@ import (
 // nothing is a catalog without aggregates, in which * is two columns.
 type nothing struct{}
 
+func (nothing) Operators([]string) (map[string]bool, error) { return nil, nil }
+
 func (nothing) Aggregates([]string) (map[string]bool, error) { return nil, nil }
 func (nothing) Columns(string) ([]string, error)             { return []string{"a", "b"}, nil }
 

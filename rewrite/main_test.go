@@ -64,6 +64,19 @@ type catalog struct {
 	c *pgx.Conn
 }
 
+func (c catalog) Operators(names []string) (map[string]bool, error) {
+	own := map[string]bool{}
+	for _, name := range names {
+		var visible bool
+		if err := c.c.QueryRow(c.t.Context(),
+			"select exists (select from pg_operator where oprname = $1 and pg_operator_is_visible(oid))", name).Scan(&visible); err != nil {
+			return nil, err
+		}
+		own[name] = visible
+	}
+	return own, nil
+}
+
 func (c catalog) Aggregates(names []string) (map[string]bool, error) {
 	found := map[string]bool{}
 	for _, name := range names {

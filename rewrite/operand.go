@@ -19,12 +19,16 @@ var comparisons = map[string]bool{
 	"<=>": true, "==": true, "!<": true, "!>": true,
 }
 
+func (t *tokenText) comparison(i int) bool {
+	return comparisons[t.text(i)] && !t.ownOperators[t.text(i)]
+}
+
 // operandEnd returns the place after the operand at i, with all operators that
 // bind stronger than a comparison; i if there is none.
 func (t *tokenText) operandEnd(i int) int {
 	end := i
 	for {
-		for t.is(i, Operator) && !comparisons[t.text(i)] {
+		for t.is(i, Operator) && !t.comparison(i) {
 			i++
 		}
 		next := t.primaryEnd(i)
@@ -42,7 +46,7 @@ func (t *tokenText) operandEnd(i int) int {
 // binds stronger than a comparison.
 func (t *tokenText) infixEnd(i int) int {
 	switch {
-	case t.is(i, Operator) && !comparisons[t.text(i)] && t.text(i) != "=>":
+	case t.is(i, Operator) && !t.comparison(i) && t.text(i) != "=>":
 		return i + 1
 	case t.word(i) == "operator" && t.punctuation(i+1, "("):
 		return t.skip(i + 1)
@@ -214,7 +218,7 @@ func (t *tokenText) comparisonStart(i int) int {
 func (t *tokenText) comparisonEnd(i int) int {
 	for {
 		end := t.operandEnd(i)
-		if end == i || !t.is(end, Operator) || !comparisons[t.text(end)] {
+		if end == i || !t.is(end, Operator) || !t.comparison(end) {
 			return end
 		}
 		if next := t.operandEnd(end + 1); next == end+1 {

@@ -10,11 +10,13 @@ import (
 // with every refresh.
 const maxPredicate = 64 << 10
 
-// PredicateContext is what the columns of a predicate can be qualified by.
+// PredicateContext is what the columns of a predicate can be qualified by,
+// and how its text is read.
 type PredicateContext struct {
 	Target  Name
 	Query   *Span // the flow's query as typed; nil for the WHERE of a REFRESH
 	Lexical Lexical
+	Catalog Catalog // nil: the database has no operators but PostgreSQL's
 }
 
 // TranslatePredicate translates a predicate to PostgreSQL, with the bare names
@@ -45,7 +47,7 @@ func TranslatePredicate(p Span, c PredicateContext) (Translation, error) {
 				WithHint("compute the value in the flow's query and compare its column with a constant"))
 		}
 	}
-	if err := t.translateSpellings(); err != nil {
+	if err := t.translateSpellings(c.Catalog); err != nil {
 		return Translation{}, err
 	}
 	if err := t.resolveQualified(c); err != nil {

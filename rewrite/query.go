@@ -12,6 +12,8 @@ type Catalog interface {
 	// as Postgres stores it, not quoted, behind its schema and a dot if the
 	// query names one.
 	Aggregates(names []string) (map[string]bool, error)
+	// Operators says which of these operator names can be used unqualified.
+	Operators(names []string) (map[string]bool, error)
 	// Columns returns the names of the columns of a query's result.
 	Columns(query string) ([]string, error)
 }
@@ -28,7 +30,7 @@ func TranslateQuery(q Span, c Catalog, o Lexical) (Translation, error) {
 	if len(t.tokens) == 0 {
 		return Translation{}, t.syntaxErrorWithHint(0, "a flow needs a query: SELECT, WITH, VALUES or TABLE")
 	}
-	if err := t.translateSpellings(); err != nil {
+	if err := t.translateSpellings(c); err != nil {
 		return Translation{}, err
 	}
 	// Inner queries first: outer ones may have to be described with them.

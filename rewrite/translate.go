@@ -4,11 +4,12 @@ import "strings"
 
 // translateSpellings edits what is written in Databricks' way and what
 // PostgreSQL's grammar rejects. What PostgreSQL gives a meaning keeps it:
-// functions are not touched, they are SQL functions (compat.sql).
-//
-// An operator of the user's own that is called <=> or == has to be written
-// OPERATOR(schema.<=>).
-func (t *tokenText) translateSpellings() error {
+// functions are not touched, they are SQL functions (compat.sql), and an
+// operator <=> of the user's own, as pgvector has one, stays that operator.
+func (t *tokenText) translateSpellings(c Catalog) error {
+	if err := t.findOwnOperators(c); err != nil {
+		return err
+	}
 	for i := 0; i < len(t.tokens); {
 		if err := t.refuseUnsupported(i); err != nil {
 			return err
@@ -52,8 +53,26 @@ var valueFunctions = wordSet(`current_catalog current_date current_role current_
 // sameOperators are Databricks operators that PostgreSQL calls otherwise.
 var sameOperators = map[string]string{"==": "=", "!<": ">=", "!>": "<="}
 
+// findOwnOperators asks which of Databricks' operators in the text are
+// operators of the database.
+func (t *tokenText) findOwnOperators(c Catalog) error {
+	var names []string
+	for i := range t.tokens {
+		if name := t.text(i); t.is(i, Operator) && (name == "<=>" || sameOperators[name] != "") {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 || c == nil {
+		return nil
+	}
+	var err error
+	t.ownOperators, err = c.Operators(names)
+	return err
+}
+
 func (t *tokenText) translateOperator(i int) error {
 	switch operator := t.text(i); {
+	case t.ownOperators[operator]:
 	case operator == "<=>":
 		return t.translateNullSafeEqual(i)
 	case sameOperators[operator] != "":

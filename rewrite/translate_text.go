@@ -10,6 +10,9 @@ type tokenText struct {
 	tokens  []Token
 	partner []int // of a bracket the index of its other half, of another token -1
 	edits   []edit
+	// ownOperators are operators of the database that have a name of
+	// Databricks'.
+	ownOperators map[string]bool
 }
 
 // newTokenText refuses a text that is not one balanced piece of SQL: a

@@ -36,6 +36,23 @@ func (c catalog) Aggregates(names []string) (map[string]bool, error) {
 	return found, nil
 }
 
+// Operators implements rewrite.Catalog.
+func (c catalog) Operators(names []string) (map[string]bool, error) {
+	rows, err := c.session.Query(c.ctx, `
+		select distinct o.oprname
+		  from pg_catalog.pg_operator o
+		 where o.oprname = any ($1::text[])
+		   and pg_catalog.pg_operator_is_visible(o.oid)`, names)
+	if err != nil {
+		return nil, err
+	}
+	own := make(map[string]bool, len(rows))
+	for _, r := range rows {
+		own[r[0].Text] = true
+	}
+	return own, nil
+}
+
 // Columns implements rewrite.Catalog.
 func (c catalog) Columns(query string) ([]string, error) {
 	description, err := c.session.Describe(c.ctx, query)

@@ -107,9 +107,7 @@ func (e *Engine) define(ctx context.Context, s pgsession.Session, st *rewrite.Cr
 		Settings:    settings,
 		Declared:    len(st.Columns) > 0,
 	}
-	if st.Schedule != nil {
-		table.Schedule = st.Schedule.Text
-	}
+	table.Schedule = scheduleText(st, settings)
 	var query *flowQuery
 	var view string
 	if st.Flow != nil {
@@ -122,6 +120,9 @@ func (e *Engine) define(ctx context.Context, s pgsession.Session, st *rewrite.Cr
 		}
 	}
 	if err := createTarget(ctx, s, st, name, view); err != nil {
+		return nil, err
+	}
+	if err := checkPartitionBy(ctx, s, st, name); err != nil {
 		return nil, err
 	}
 	if st.Flow == nil {
@@ -205,8 +206,44 @@ func commentLiteral(comment *string) string {
 	return rewrite.QuoteLiteral(*comment)
 }
 
+// scheduleText is the schedule to store. A CRON without a time zone is in the
+// author's.
+func scheduleText(st *rewrite.CreateStreamingTable, settings map[string]string) string {
+	if st.Schedule == nil {
+		return ""
+	}
+	text := st.Schedule.Text
+	if strings.HasPrefix(text, "CRON ") && !strings.Contains(text, " AT TIME ZONE ") {
+		text += " AT TIME ZONE " + rewrite.QuoteLiteral(settings[settingTimeZone])
+	}
+	return text
+}
+
+// checkPartitionBy refuses a PARTITIONED BY column that the table lacks. The
+// columns of a table that has none yet come with its flow.
+func checkPartitionBy(ctx context.Context, s pgsession.Session, st *rewrite.CreateStreamingTable, name rewrite.Name) error {
+	if len(st.PartitionBy) == 0 || len(st.Columns) == 0 && st.Flow == nil {
+		return nil
+	}
+	columns, err := columnsOf(ctx, s, name.SQL())
+	if err != nil {
+		return err
+	}
+	existing := byName(columns)
+	for _, c := range st.PartitionBy {
+		if _, found := existing[c]; !found {
+			return pgdiag.New("42703", fmt.Sprintf("column %q named in PARTITIONED BY does not exist", c)).
+				WithDetail("UNRESOLVED_COLUMN.WITH_SUGGESTION")
+		}
+	}
+	return nil
+}
+
 // noticeStoredOnly says which clauses are stored and have no effect here.
 func noticeStoredOnly(c Client, st *rewrite.CreateStreamingTable) {
+	for _, n := range st.Notices {
+		c.Notice(n)
+	}
 	notice := func(clause, hint string) {
 		c.Notice(pgdiag.New("01000", clause+" is stored but has no effect").WithHint(hint))
 	}
@@ -215,9 +252,6 @@ func noticeStoredOnly(c Client, st *rewrite.CreateStreamingTable) {
 	}
 	if len(st.PartitionBy) > 0 {
 		notice("PARTITIONED BY", "the target is an ordinary table; create an index on the columns you filter by")
-	}
-	if _, found := st.Properties["pipelines.channel"]; found {
-		notice("table property \"pipelines.channel\"", "leave it out")
 	}
 	if st.Schedule != nil {
 		notice("the schedule", "run REFRESH STREAMING TABLE from your own scheduler")

@@ -30,9 +30,9 @@ func (e *Engine) defineFlow(ctx context.Context, s pgsession.Session, statement,
 		return nil, err
 	}
 	condition, err := rewrite.TranslatePredicate(flow.Predicate,
-		rewrite.PredicateContext{Target: target, Query: &flow.Query, Lexical: query.lexical})
+		rewrite.PredicateContext{Target: target, Query: &flow.Query, Lexical: query.lexical, Catalog: catalog{ctx, s}})
 	if err != nil {
-		return nil, err
+		return nil, rewrite.Locate(err, statement)
 	}
 	if err := checkPredicate(ctx, s, w, statement, condition); err != nil {
 		return nil, err

@@ -27,7 +27,7 @@ type flowQuery struct {
 func readQuery(ctx context.Context, s pgsession.Session, statement string, q rewrite.Span, lexical rewrite.Lexical) (*flowQuery, error) {
 	translation, err := rewrite.TranslateQuery(q, catalog{ctx, s}, lexical)
 	if err != nil {
-		return nil, err
+		return nil, rewrite.Locate(err, statement)
 	}
 	query := &flowQuery{typed: q, translation: translation, statement: statement, lexical: lexical}
 	description, err := s.Describe(ctx, translation.SQL)

@@ -67,9 +67,7 @@ func (e *Engine) redefine(ctx context.Context, s pgsession.Session, st *rewrite.
 		Target: name, Statement: st.Text, Properties: st.Properties, Comment: st.Comment,
 		PartitionBy: st.PartitionBy, Settings: settings, Declared: len(st.Columns) > 0, Flow: target.Table.Flow,
 	}
-	if st.Schedule != nil {
-		table.Schedule = st.Schedule.Text
-	}
+	table.Schedule = scheduleText(st, settings)
 	if err := declareColumns(ctx, s, st, name, old); err != nil {
 		return err
 	}
@@ -77,6 +75,9 @@ func (e *Engine) redefine(ctx context.Context, s pgsession.Session, st *rewrite.
 		if table.Flow, err = e.redefineFlow(ctx, s, st, target, settings); err != nil {
 			return err
 		}
+	}
+	if err := checkPartitionBy(ctx, s, st, name); err != nil {
+		return err
 	}
 	if err := writeComments(ctx, s, st, name, old); err != nil {
 		return err

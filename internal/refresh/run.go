@@ -100,9 +100,9 @@ func (r *run) window(ctx context.Context) (rewrite.Window, error) {
 	condition := flow.Condition
 	lexical := lexicalOf(table.Settings)
 	if r.where != nil {
-		override, err := rewrite.TranslatePredicate(*r.where, rewrite.PredicateContext{Target: name, Lexical: lexical})
+		override, err := rewrite.TranslatePredicate(*r.where, rewrite.PredicateContext{Target: name, Lexical: lexical, Catalog: catalog{ctx, r.client}})
 		if err != nil {
-			return rewrite.Window{}, err
+			return rewrite.Window{}, rewrite.Locate(err, r.text)
 		}
 		if err := checkPredicate(ctx, r.client, w, r.text, override); err != nil {
 			return rewrite.Window{}, err
