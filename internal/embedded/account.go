@@ -8,6 +8,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 )
 
@@ -71,19 +72,25 @@ func (a account) reach(path string) error {
 	if a.credential == nil {
 		return nil
 	}
+	var closed []string
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
 		info, err := os.Stat(dir)
 		if err != nil {
 			return err
 		}
 		if !a.mayEnter(info) {
-			return fmt.Errorf("%w: PostgreSQL runs as user %s here, because it refuses to run as root, and that user may not enter %s: choose another place with --data-dir, for example /var/lib/rwproxy, or allow it with chmod o+x %s",
-				ErrUnreachable, a.name, dir, dir)
+			closed = append(closed, dir)
 		}
 		if dir == filepath.Dir(dir) {
-			return nil
+			break
 		}
 	}
+	if len(closed) == 0 {
+		return nil
+	}
+	dirs := strings.Join(closed, " ")
+	return fmt.Errorf("%w: PostgreSQL runs as user %s here, because it refuses to run as root, and that user may not enter %s: choose another place with --data-dir, for example /var/lib/rwproxy, or allow it with chmod o+x %s",
+		ErrUnreachable, a.name, dirs, dirs)
 }
 
 func (a account) mayEnter(dir fs.FileInfo) bool {

@@ -15,19 +15,26 @@ var other = account{name: "other", credential: &syscall.Credential{Uid: 54321, G
 func TestADirectoryBehindAClosedOneIsOutOfReach(t *testing.T) {
 	t.Parallel()
 	closed := filepath.Join(tempDir(t), "closed")
-	if err := os.Mkdir(closed, 0o700); err != nil {
+	inner := filepath.Join(closed, "open", "closed")
+	if err := os.MkdirAll(filepath.Dir(inner), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(closed, "project", "data")
-	if err := os.Mkdir(filepath.Dir(path), 0o755); err != nil {
+	if err := os.Mkdir(inner, 0o700); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Chmod(closed, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(inner, "data")
 	err := other.reach(path)
-	if !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), "user other") || !strings.Contains(err.Error(), "chmod o+x "+closed) {
+	if !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), "user other") ||
+		!strings.HasSuffix(err.Error(), "chmod o+x "+inner+" "+closed) {
 		t.Errorf("error = %v", err)
 	}
-	if err := os.Chmod(closed, 0o711); err != nil {
-		t.Fatal(err)
+	for _, dir := range []string{closed, inner} {
+		if err := os.Chmod(dir, 0o711); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := other.reach(path); err != nil {
 		t.Errorf("after chmod o+x: %v", err)
