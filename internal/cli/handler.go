@@ -14,6 +14,6 @@ type handler struct{ engine *refresh.Engine }
 
 // Run implements server.Handler.
 func (h handler) Run(ctx context.Context, client server.Client, statement rewrite.Statement) (server.Outcome, error) {
-	forward, err := h.engine.Run(ctx, client, statement)
-	return server.Outcome{Forward: forward, Tag: statement.Tag()}, err
+	result, err := h.engine.Run(ctx, client, statement)
+	return server.Outcome(result), err
 }

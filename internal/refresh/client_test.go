@@ -88,8 +88,8 @@ func (s *session) run(sql string) error {
 		_, err := s.Exec(s.t.Context(), sql)
 		return err
 	}
-	forward, err := s.engine.Run(s.t.Context(), s, statement)
-	if err == nil && forward {
+	result, err := s.engine.Run(s.t.Context(), s, statement)
+	if err == nil && result.Forward {
 		_, err = s.Exec(s.t.Context(), statement.Shadow())
 	}
 	return err

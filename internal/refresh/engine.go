@@ -47,9 +47,20 @@ func New(service *flowstate.Service, logger *zap.Logger, metrics Metrics) *Engin
 	return &Engine{service: service, logger: logger, metrics: metrics}
 }
 
-// Run runs one statement for a client. forward says that Postgres is to run
-// the statement's Shadow next; its answer is then the client's.
-func (e *Engine) Run(ctx context.Context, c Client, statement rewrite.Statement) (forward bool, err error) {
+// Result is what a client gets for its statement.
+type Result struct {
+	// Forward says that Postgres is to run the statement's Shadow next; its
+	// answer is then the client's.
+	Forward bool
+	Tag     string             // the command tag
+	Columns []pgsession.Column // nil for a statement that returns no rows
+	Rows    []pgsession.Row
+}
+
+// Run runs one statement for a client.
+func (e *Engine) Run(ctx context.Context, c Client, statement rewrite.Statement) (Result, error) {
+	result := Result{Tag: statement.Tag()}
+	var err error
 	switch st := statement.(type) {
 	case *rewrite.CreateStreamingTable:
 		err = e.createStreamingTable(ctx, c, st)
@@ -58,11 +69,12 @@ func (e *Engine) Run(ctx context.Context, c Client, statement rewrite.Statement)
 	case *rewrite.Refresh:
 		err = e.refresh(ctx, c, st)
 	case *rewrite.Drop:
-		return true, e.drop(ctx, c, st)
+		result.Forward = true
+		err = e.drop(ctx, c, st)
 	default:
 		err = fmt.Errorf("no such statement: %T", statement)
 	}
-	return false, err
+	return result, err
 }
 
 // inTransaction runs do in a transaction: the client's if it is in one, else
