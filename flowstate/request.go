@@ -94,7 +94,7 @@ func (r *request) send(ctx context.Context, s pgsession.Session, parts ...string
 	}
 	if len(rows) != 1 || len(rows[0]) != 1+len(parts) || rows[0][0].Text != "f" {
 		return nil, pgdiag.New("55000", "the triggers of schema rwproxy do not fire in this session").
-			WithHint("set session_replication_role to origin")
+			WithHint("Set session_replication_role to origin.")
 	}
 	result := make(map[string]pgsession.Value, len(parts))
 	for i, part := range parts {

@@ -83,7 +83,7 @@ func install(ctx context.Context, tx pgx.Tx) error {
 	switch {
 	case version > len(texts):
 		return pgdiag.New("55000", fmt.Sprintf("schema rwproxy is of version %d, this rwproxy knows versions up to %d", version, len(texts))).
-			WithHint("run the newer rwproxy")
+			WithHint("Run the newer rwproxy.")
 	case version == len(texts):
 		return installCompat(ctx, tx)
 	case version == 0:
@@ -127,7 +127,7 @@ func refuseForeignOwner(ctx context.Context, tx pgx.Tx) error {
 	}
 	return pgdiag.New("42501", fmt.Sprintf("schema %q is owned by role %q", schema, owner)).
 		WithDetail("rwproxy runs what is in this schema for everybody, so it must belong to rwproxy's service role or to a superuser.").
-		WithHint(fmt.Sprintf("run rwproxy with %q as the service role, or, if the schema is not rwproxy's, drop it", owner))
+		WithHint(fmt.Sprintf("Run rwproxy with %q as the service role, or, if the schema is not rwproxy's, drop it.", owner))
 }
 
 // installedVersion returns 0 if nothing is installed.

@@ -47,7 +47,7 @@ func (t *tokenText) translateGroupByAll(s selectClauses, outermost bool, c Catal
 		if refersOutside(t.translated(item.expression), isAggregate) {
 			return t.fail(g, pgdiag.New("42803", "cannot infer grouping columns for GROUP BY ALL").
 				WithDetail("UNRESOLVED_ALL_IN_GROUP_BY").
-				WithHint("every item of the select list holds an aggregate; list the grouping columns"))
+				WithHint("Every item of the select list holds an aggregate; list the grouping columns."))
 		}
 	}
 	t.replace(g, g+3, "")

@@ -76,11 +76,11 @@ func TestGroupByAllThatCannotBeInferredIsRefused(t *testing.T) {
 	execute(t, c, sales)
 	for query, want := range map[string]string{
 		`select n + count(*) from sales group by all`: "42803: cannot infer grouping columns for GROUP BY ALL\n" +
-			"HINT: every item of the select list holds an aggregate; list the grouping columns\nAT: group by all",
+			"HINT: Every item of the select list holds an aggregate; list the grouping columns.\nAT: group by all",
 		`select region, row_number() over (order by region) from sales group by all`: "0A000: a window function together with GROUP BY ALL is not supported in a REPLACE WHERE flow\n" +
 			"HINT: list the grouping columns\nAT: over (order by region) from sales group by all",
 		`select * from (select *, count(*) from sales group by all) x`: "0A000: * together with GROUP BY ALL or ORDER BY ALL is not supported in a subquery\n" +
-			"HINT: list the columns\nAT: *, count(*) from sales group by all) x",
+			"HINT: List the columns.\nAT: *, count(*) from sales group by all) x",
 	} {
 		translation, err := rewrite.TranslateQuery(rewrite.Span{Text: query, Offset: len(before)}, catalog{t, c}, rewrite.Lexical{})
 		if err == nil {

@@ -35,16 +35,16 @@ func TranslatePredicate(p Span, c PredicateContext) (Translation, error) {
 	case err != nil:
 		return Translation{}, err
 	case len(t.tokens) == 0:
-		return Translation{}, t.syntaxErrorWithHint(0, "a predicate is needed; true selects every row")
+		return Translation{}, t.syntaxErrorWithHint(0, "A predicate is needed; true selects every row.")
 	case len(p.Text) > maxPredicate:
 		return Translation{}, t.fail(0, pgdiag.New("54000", "the predicate is too long").
-			WithHint("it may have 65536 bytes; compute the condition in the flow's query and compare its column"))
+			WithHint("It may have 65536 bytes; compute the condition in the flow's query and compare its column."))
 	}
 	for i := range t.tokens {
 		if t.word(i) == "select" || t.startsQuery(i) && (i == 0 || t.punctuation(i-1, "(")) {
 			return Translation{}, t.fail(i, pgdiag.New("0AKDC", "a predicate cannot hold a subquery").
 				WithDetail("DELTA_UNSUPPORTED_SUBQUERY").
-				WithHint("compute the value in the flow's query and compare its column with a constant"))
+				WithHint("Compute the value in the flow's query and compare its column with a constant."))
 		}
 	}
 	if err := t.translateSpellings(c.Catalog); err != nil {

@@ -78,7 +78,7 @@ func TestAnOverrideNamesTheTargetsColumnsOnly(t *testing.T) {
 	predicate := `n = 1 and o.day = 1`
 	_, err = rewrite.TranslatePredicate(rewrite.Span{Text: predicate, Offset: len(before)}, context)
 	want := "42703: column o.day cannot be resolved in the predicate\n" +
-		"HINT: name the columns of the target table without a qualifier\nAT: o.day = 1"
+		"HINT: Name the columns of the target table without a qualifier.\nAT: o.day = 1"
 	if got := errorText(before+predicate, err); got != want {
 		t.Errorf("got %s", got)
 	}

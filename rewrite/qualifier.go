@@ -17,7 +17,7 @@ func (t *tokenText) resolveQualified(c PredicateContext) error {
 			continue
 		}
 		if t.punctuation(end, ".") && t.operator(end+1, "*") {
-			return t.unsupported(i, "a whole row in a predicate", "compare the columns")
+			return t.unsupported(i, "a whole row in a predicate", "Compare the columns.")
 		}
 		if end == i+1 || !t.isColumn(i, end) {
 			i = end
@@ -56,11 +56,11 @@ func unresolvedColumn(column string, source *sourceColumns, c PredicateContext) 
 		WithDetail("UNRESOLVED_COLUMN")
 	switch names := source.outputNames(); {
 	case c.Query == nil:
-		return d.WithHint("name the columns of the target table without a qualifier")
+		return d.WithHint("Name the columns of the target table without a qualifier.")
 	case len(names) == 0:
-		return d.WithHint("name the columns that the flow's query returns without a qualifier")
+		return d.WithHint("Name the columns that the flow's query returns without a qualifier.")
 	default:
-		return d.WithHint("the flow's query has to return the column; it returns " + strings.Join(names, ", "))
+		return d.WithHint("The flow's query has to return the column; it returns " + strings.Join(names, ", ") + ".")
 	}
 }
 

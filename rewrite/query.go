@@ -28,7 +28,7 @@ func TranslateQuery(q Span, c Catalog, o Lexical) (Translation, error) {
 		return Translation{}, err
 	}
 	if len(t.tokens) == 0 {
-		return Translation{}, t.syntaxErrorWithHint(0, "a flow needs a query: SELECT, WITH, VALUES or TABLE")
+		return Translation{}, t.syntaxErrorWithHint(0, "A flow needs a query: SELECT, WITH, VALUES or TABLE.")
 	}
 	if err := t.translateSpellings(c); err != nil {
 		return Translation{}, err
@@ -104,7 +104,7 @@ func (t *tokenText) starColumns(s selectClauses, item selectItem, outermost bool
 	if !outermost {
 		return 0, t.fail(item.expression.from,
 			pgdiag.New(featureNotSupportedCode, "* together with GROUP BY ALL or ORDER BY ALL is not supported in a subquery").
-				WithDetail("UNSUPPORTED_FEATURE").WithHint("list the columns"))
+				WithDetail("UNSUPPORTED_FEATURE").WithHint("List the columns."))
 	}
 	var probe translationBuilder
 	sortEdits(t.edits)

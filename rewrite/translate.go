@@ -88,7 +88,7 @@ func (t *tokenText) translateOperator(i int) error {
 func (t *tokenText) translateNullSafeEqual(i int) error {
 	left, right := t.comparisonStart(i), t.operandEnd(i+1)
 	if left < 0 || right == i+1 {
-		return t.syntaxErrorWithHint(i, "put brackets around the operands of <=>")
+		return t.syntaxErrorWithHint(i, "Put brackets around the operands of <=>.")
 	}
 	t.insertBefore(left, "(")
 	t.replace(i, i+1, "IS NOT DISTINCT FROM")

@@ -107,7 +107,7 @@ func (t *tokenText) translateInterval(i int) (int, error) {
 		if p.unit == "nanosecond" {
 			return 0, t.fail(p.place, pgdiag.New(featureNotSupportedCode, "interval unit nanosecond is not supported").
 				WithDetail("UNSUPPORTED_FEATURE").
-				WithHint("PostgreSQL's intervals have a resolution of one microsecond"))
+				WithHint("PostgreSQL's intervals have a resolution of one microsecond."))
 		}
 		if k > 0 {
 			text.WriteByte(' ')

@@ -45,7 +45,7 @@ func newTokenText(s Span, o Lexical) (*tokenText, error) {
 		}
 	}
 	if len(open) > 0 {
-		return nil, t.syntaxErrorWithHint(open[len(open)-1], "this bracket is not closed")
+		return nil, t.syntaxErrorWithHint(open[len(open)-1], "This bracket is not closed.")
 	}
 	return t, nil
 }

@@ -14,21 +14,21 @@ type unsupported struct {
 // unsupportedAt are the constructs by their first word.
 var unsupportedAt = map[string][]unsupported{
 	"stream": {{
-		"STREAM", "a REPLACE WHERE flow needs a batch query: read the table without STREAM",
+		"STREAM", "A REPLACE WHERE flow needs a batch query: read the table without STREAM.",
 		func(t *tokenText, i int) bool {
 			return t.startsFromItem(i) && (t.punctuation(i+1, "(") || t.isName(i+1) && !t.continuesQuery(i+1))
 		},
 	}},
-	"pivot":   {pivot("PIVOT", "use one aggregate with FILTER (WHERE …) for each column")},
-	"unpivot": {pivot("UNPIVOT", "use CROSS JOIN LATERAL (VALUES …)")},
+	"pivot":   {pivot("PIVOT", "Use one aggregate with FILTER (WHERE …) for each column.")},
+	"unpivot": {pivot("UNPIVOT", "Use CROSS JOIN LATERAL (VALUES …).")},
 	"lateral": {{
-		"LATERAL VIEW", "use CROSS JOIN LATERAL unnest(…) AS t (x)",
+		"LATERAL VIEW", "Use CROSS JOIN LATERAL unnest(…) AS t (x).",
 		func(t *tokenText, i int) bool { return t.word(i+1) == "view" && t.is(i+2, Word) },
 	}},
-	"semi": {semiJoin("SEMI JOIN", "use WHERE EXISTS (SELECT …)")},
-	"anti": {semiJoin("ANTI JOIN", "use WHERE NOT EXISTS (SELECT …)")},
+	"semi": {semiJoin("SEMI JOIN", "Use WHERE EXISTS (SELECT …).")},
+	"anti": {semiJoin("ANTI JOIN", "Use WHERE NOT EXISTS (SELECT …).")},
 	"qualify": {{
-		"QUALIFY", "put the window function into a subquery and filter outside of it",
+		"QUALIFY", "Put the window function into a subquery and filter outside of it.",
 		func(t *tokenText, i int) bool {
 			return t.endsOperand(i-1) && (t.is(i+1, QuotedIdentifier) || t.is(i+1, Backtick) || t.startsPrimary(i+1))
 		},
@@ -39,14 +39,14 @@ var unsupportedAt = map[string][]unsupported{
 	"version":    {timeTravel("VERSION AS OF")},
 	"timestamp":  {timeTravel("TIMESTAMP AS OF")},
 	"with": {{
-		"GROUP BY … WITH ROLLUP", "use GROUP BY ROLLUP (…) or CUBE (…)",
+		"GROUP BY … WITH ROLLUP", "Use GROUP BY ROLLUP (…) or CUBE (…).",
 		func(t *tokenText, i int) bool { return t.word(i+1) == "rollup" || t.word(i+1) == "cube" },
 	}},
-	"rlike":  {infixWord("RLIKE", "use the operator ~")},
-	"regexp": {infixWord("REGEXP", "use the operator ~")},
-	"div":    {infixWord("DIV", "use div(a, b), or / between integers")},
+	"rlike":  {infixWord("RLIKE", "Use the operator ~.")},
+	"regexp": {infixWord("REGEXP", "Use the operator ~.")},
+	"div":    {infixWord("DIV", "Use div(a, b), or / between integers.")},
 	"try_cast": {{
-		"try_cast", "use CASE with a check, or CAST",
+		"try_cast", "Use CASE with a check, or CAST.",
 		func(t *tokenText, i int) bool {
 			if !t.punctuation(i+1, "(") {
 				return false
@@ -59,16 +59,16 @@ var unsupportedAt = map[string][]unsupported{
 			return false
 		},
 	}},
-	"ignore":  {nullTreatment("IGNORE NULLS", "use FILTER, or a subquery that leaves the NULLs out")},
-	"respect": {nullTreatment("RESPECT NULLS", "leave it out: PostgreSQL respects NULLs")},
+	"ignore":  {nullTreatment("IGNORE NULLS", "Use FILTER, or a subquery that leaves the NULLs out.")},
+	"respect": {nullTreatment("RESPECT NULLS", "Leave it out: PostgreSQL respects NULLs.")},
 	"except": {{
-		"SELECT * EXCEPT", "list the columns",
+		"SELECT * EXCEPT", "List the columns.",
 		func(t *tokenText, i int) bool {
 			return t.operator(i-1, "*") && t.punctuation(i+1, "(") && t.isName(i+2) && !t.startsQuery(i+2)
 		},
 	}},
 	"from": {{
-		"a query that begins with FROM", "begin it with SELECT",
+		"a query that begins with FROM", "Begin it with SELECT.",
 		func(_ *tokenText, i int) bool { return i == 0 },
 	}},
 }
@@ -82,11 +82,11 @@ func (t *tokenText) refuseUnsupported(i int) error {
 	}
 	switch {
 	case t.operator(i, "|>") && t.is(i+1, Word):
-		return t.unsupported(i, "pipe syntax", "use a subquery or WITH")
+		return t.unsupported(i, "pipe syntax", "Use a subquery or WITH.")
 	case t.punctuation(i, ":") && !t.inSubscript(i) && t.endsOperand(i-1):
-		return t.unsupported(i, "the JSON path operator :", "use -> and ->> on jsonb")
+		return t.unsupported(i, "the JSON path operator :", "Use -> and ->> on jsonb.")
 	case t.punctuation(i, ":") && !t.inSubscript(i) && t.is(i+1, Word):
-		return t.unsupported(i, "a named parameter", "write the value")
+		return t.unsupported(i, "a named parameter", "Write the value.")
 	}
 	return nil
 }
@@ -117,13 +117,13 @@ func semiJoin(name, hint string) unsupported {
 }
 
 func sortClause(name string) unsupported {
-	return unsupported{name, "use ORDER BY", func(t *tokenText, i int) bool {
+	return unsupported{name, "Use ORDER BY.", func(t *tokenText, i int) bool {
 		return t.word(i+1) == "by" && t.endsOperand(i-1)
 	}}
 }
 
 func timeTravel(name string) unsupported {
-	return unsupported{name, "a flow reads its sources as they are", func(t *tokenText, i int) bool {
+	return unsupported{name, "A flow reads its sources as they are.", func(t *tokenText, i int) bool {
 		return t.words(i+1, "as", "of") && (t.is(i+3, Number) || t.is(i+3, String) || t.punctuation(i+3, "("))
 	}}
 }

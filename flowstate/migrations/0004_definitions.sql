@@ -88,7 +88,7 @@ begin
         raise exception using errcode = 'duplicate_object',
             message = pg_catalog.format('flow "%s" already exists', arguments ->> 'flow_name'),
             detail = 'Flows of the tables of one schema have different names.',
-            hint = 'give the flow another name with CREATE FLOW';
+            hint = 'Give the flow another name with CREATE FLOW.';
     end if;
     update rwproxy.streaming_table t
        set flow_name = arguments ->> 'flow_name',

@@ -31,7 +31,7 @@ func (e *Engine) createStreamingTable(ctx context.Context, c Client, st *rewrite
 	case !st.OrRefresh:
 		return pgdiag.New("42P07", fmt.Sprintf("relation %q already exists", target.Name)).
 			WithDetail("TABLE_OR_VIEW_ALREADY_EXISTS").
-			WithHint("CREATE OR REFRESH STREAMING TABLE changes the definition of one that exists").
+			WithHint("CREATE OR REFRESH STREAMING TABLE changes the definition of one that exists.").
 			At(rewrite.CharPosition(st.Text, st.Target.Offset))
 	case target.Table == nil:
 		return notStreamingTable(st.Text, st.Target)
@@ -81,7 +81,7 @@ func creationName(ctx context.Context, s pgsession.Session, st *rewrite.CreateSt
 	}
 	if name.Catalog != "" && name.Catalog != rows[0][0].Text {
 		return name, pgdiag.New("0A000", "cross-database references are not implemented").
-			WithHint("connect to the database that the table is to be in").
+			WithHint("Connect to the database that the table is to be in.").
 			At(rewrite.CharPosition(st.Text, name.Offset))
 	}
 	name.Catalog = ""
@@ -248,12 +248,12 @@ func noticeStoredOnly(c Client, st *rewrite.CreateStreamingTable) {
 		c.Notice(pgdiag.New("01000", clause+" is stored but has no effect").WithHint(hint))
 	}
 	if st.ClusterBy != nil {
-		notice("CLUSTER BY", "create an index on the columns you filter by")
+		notice("CLUSTER BY", "Create an index on the columns you filter by.")
 	}
 	if len(st.PartitionBy) > 0 {
-		notice("PARTITIONED BY", "the target is an ordinary table; create an index on the columns you filter by")
+		notice("PARTITIONED BY", "The target is an ordinary table; create an index on the columns you filter by.")
 	}
 	if st.Schedule != nil {
-		notice("the schedule", "run REFRESH STREAMING TABLE from your own scheduler")
+		notice("the schedule", "Run REFRESH STREAMING TABLE from your own scheduler.")
 	}
 }

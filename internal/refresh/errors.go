@@ -54,14 +54,14 @@ func undefinedTable(statement string, name rewrite.Name) *pgdiag.Diagnostic {
 func notStreamingTable(statement string, name rewrite.Name) *pgdiag.Diagnostic {
 	return pgdiag.New("42601", fmt.Sprintf("%q is not a streaming table", display(name))).
 		WithDetail("STREAMING_TABLE_OPERATION_NOT_ALLOWED.NON_STREAMING_TABLE").
-		WithHint("CREATE STREAMING TABLE creates one; rwproxy.flows lists those there are").
+		WithHint("CREATE STREAMING TABLE creates one; rwproxy.flows lists those there are.").
 		At(rewrite.CharPosition(statement, name.Offset))
 }
 
 func withoutFlow(statement string, name rewrite.Name) *pgdiag.Diagnostic {
 	return pgdiag.New("0A000", fmt.Sprintf("streaming table %q has no flow", display(name))).
 		WithDetail("PIPELINE_DATASET_WITHOUT_FLOW").
-		WithHint("add one with CREATE FLOW … AS INSERT INTO " + display(name) + " BY NAME REPLACE WHERE …").
+		WithHint("Add one with CREATE FLOW … AS INSERT INTO " + display(name) + " BY NAME REPLACE WHERE ….").
 		At(rewrite.CharPosition(statement, name.Offset))
 }
 

@@ -58,7 +58,7 @@ func checkColumns(statement string, query rewrite.Span, target rewrite.Name, tar
 		if _, found := inTarget[c.name]; !found {
 			return pgdiag.New("42703", fmt.Sprintf("column %q of the flow's query is not a column of %q", c.name, display(target))).
 				WithDetail("A flow's columns are matched to the table's by name.").
-				WithHint("declare the column in the table, or leave the column list out").
+				WithHint("Declare the column in the table, or leave the column list out.").
 				At(rewrite.CharPosition(statement, query.Offset))
 		}
 	}
@@ -94,7 +94,7 @@ func (e *Engine) createFlow(ctx context.Context, c Client, st *rewrite.CreateFlo
 	case target.Table.Flow != nil:
 		return pgdiag.New("42710", fmt.Sprintf("table %q already has a REPLACE WHERE flow %q", target.Name, target.Table.Flow.Name)).
 			WithDetail("Only one flow may target a streaming table.").
-			WithHint("CREATE OR REFRESH STREAMING TABLE … FLOW REPLACE WHERE … changes the flow it has").
+			WithHint("CREATE OR REFRESH STREAMING TABLE … FLOW REPLACE WHERE … changes the flow it has.").
 			At(rewrite.CharPosition(st.Text, st.Target.Offset))
 	}
 	run := newRun(e, c, flowstate.KindWindow)

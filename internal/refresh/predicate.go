@@ -23,7 +23,7 @@ func checkPredicate(ctx context.Context, s pgsession.Session, w rewrite.Window, 
 	}
 	if len(description.Parameters) > 0 {
 		return pgdiag.New("42P02", "a predicate cannot have parameters here").
-			WithHint("write the values into the predicate")
+			WithHint("Write the values into the predicate.")
 	}
 	probe = w.ProbeSource()
 	if _, err := s.Describe(ctx, probe); err != nil {
@@ -31,7 +31,7 @@ func checkPredicate(ctx context.Context, s pgsession.Session, w rewrite.Window, 
 		var d *pgdiag.Diagnostic
 		if errors.As(err, &d) && d.Code == "42703" {
 			d.Detail = "The target has it, the flow's query does not return it."
-			d.Hint = "return the column from the query, or use columns that it returns"
+			d.Hint = "Return the column from the query, or use columns that it returns."
 		}
 		return err
 	}
@@ -53,7 +53,7 @@ func predicateError(err error, statement string, t rewrite.Translation, prefix s
 		own.Code = "42903"
 		own.Message = strings.Replace(d.Message, "in WHERE", "in a predicate", 1)
 		own.Detail = "INVALID_WHERE_CONDITION"
-		own.Hint = "a predicate selects rows of the target one by one; compute the value in the flow's query and name its column"
+		own.Hint = "A predicate selects rows of the target one by one; compute the value in the flow's query and name its column."
 	case d.Code == "42804" && strings.HasPrefix(d.Message, "argument of WHERE"):
 		own.Code = "42K09"
 		own.Message = strings.Replace(d.Message, "argument of WHERE", "predicate", 1)

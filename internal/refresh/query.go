@@ -36,12 +36,12 @@ func readQuery(ctx context.Context, s pgsession.Session, statement string, q rew
 	}
 	if len(description.Parameters) > 0 {
 		return nil, pgdiag.New("42P02", "a flow's query cannot have parameters").
-			WithHint("write the values into the query; a stored flow has nobody to ask for them").
+			WithHint("Write the values into the query; a stored flow has nobody to ask for them.").
 			At(rewrite.CharPosition(statement, q.Offset))
 	}
 	if len(description.Columns) == 0 {
 		return nil, pgdiag.New("42601", "a flow's query must return columns").
-			WithHint("use SELECT, WITH … SELECT, VALUES or TABLE").
+			WithHint("Use SELECT, WITH … SELECT, VALUES or TABLE.").
 			At(rewrite.CharPosition(statement, q.Offset))
 	}
 	return query, nil
@@ -95,7 +95,7 @@ func (q *flowQuery) refuseFrozenWords(ctx context.Context, s pgsession.Session, 
 func frozenError(word string) *pgdiag.Diagnostic {
 	return pgdiag.New("0A000", "the date/time string '"+word+"' cannot be used in a flow").
 		WithDetail("Postgres would replace it by the date and time of this statement, once and for ever.").
-		WithHint("use current_date, current_date - 1, current_date + 1 or now()")
+		WithHint("Use current_date, current_date - 1, current_date + 1 or now().")
 }
 
 type frozen struct {

@@ -15,7 +15,7 @@ import (
 func (e *Engine) refresh(ctx context.Context, c Client, st *rewrite.Refresh) error {
 	if st.Async {
 		return pgdiag.New("0A000", "REFRESH … ASYNC is not supported").
-			WithHint("leave ASYNC out: the statement returns when the refresh is done")
+			WithHint("Leave ASYNC out: the statement returns when the refresh is done.")
 	}
 	target, err := e.refreshable(ctx, c, st)
 	if err != nil {
@@ -60,7 +60,7 @@ func (e *Engine) refreshable(ctx context.Context, c Client, st *rewrite.Refresh)
 	case target.Table == nil && st.Where != nil:
 		return nil, pgdiag.New("42601", "the WHERE clause is only supported for streaming tables created with a FLOW REPLACE WHERE clause").
 			WithDetail("STREAMING_TABLE_OPERATION_NOT_ALLOWED.UNSUPPORTED_OPERATION").
-			WithHint(fmt.Sprintf("%q is not a streaming table", display(st.Target))).
+			WithHint(fmt.Sprintf("%q is not a streaming table.", display(st.Target))).
 			At(rewrite.CharPosition(st.Text, st.Where.Offset))
 	case target.Table == nil:
 		return nil, notStreamingTable(st.Text, st.Target)
@@ -69,7 +69,7 @@ func (e *Engine) refreshable(ctx context.Context, c Client, st *rewrite.Refresh)
 	case st.Full && !target.Table.ResetAllowed():
 		return nil, pgdiag.New("42000", fmt.Sprintf("table %q cannot be fully refreshed", target.Name)).
 			WithDetail("TABLE_NOT_RESETTABLE: its table property pipelines.reset.allowed is false.").
-			WithHint("use REFRESH STREAMING TABLE … WHERE to recompute a part of it").
+			WithHint("Use REFRESH STREAMING TABLE … WHERE to recompute a part of it.").
 			At(rewrite.CharPosition(st.Text, st.Target.Offset))
 	}
 	return target, nil
@@ -131,7 +131,7 @@ func viewError(err error, view string) error {
 		return withoutPosition(err)
 	}
 	own := *d
-	own.Hint = "a role that refreshes needs SELECT, INSERT and DELETE on the table, and its owner's GRANT SELECT ON " + view
+	own.Hint = "A role that refreshes needs SELECT, INSERT and DELETE on the table, and its owner's GRANT SELECT ON " + view + "."
 	return &own
 }
 

@@ -125,7 +125,7 @@ func typeName(ctx context.Context, s pgsession.Session, typ string) (string, err
 func typeChange(column, from, to string) *pgdiag.Diagnostic {
 	return pgdiag.New("42804", fmt.Sprintf("cannot change the type of column %q from %s to %s", column, from, to)).
 		WithDetail("The rows outside the window keep the old type; the table and its definition are unchanged.").
-		WithHint("cast the expression to " + from + " in the query, or give the new expression another column name")
+		WithHint("Cast the expression to " + from + " in the query, or give the new expression another column name.")
 }
 
 // redefineFlow replaces the flow's view and adds the columns that are new in

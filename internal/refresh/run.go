@@ -135,7 +135,7 @@ func (r *run) write(ctx context.Context, w rewrite.Window) error {
 	if outside > 0 {
 		return pgdiag.New("44000", fmt.Sprintf("%d rows of the flow's query would be stored outside its window", outside)).
 			WithDetail("A trigger of " + r.target.Name + ", or the length of a column, changes the values that the predicate selects by. The next refresh would not find these rows and would write them again.").
-			WithHint("let the flow's query return the values as they are to be stored")
+			WithHint("Let the flow's query return the values as they are to be stored.")
 	}
 	return nil
 }

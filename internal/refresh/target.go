@@ -26,7 +26,7 @@ func (e *Engine) ensureInstalled(ctx context.Context, c Client) error {
 func (e *Engine) lookup(ctx context.Context, c Client, statement string, name rewrite.Name) (*flowstate.Target, error) {
 	if name.Catalog != "" && name.Catalog != c.Database() {
 		return nil, pgdiag.New("0A000", "cross-database references are not implemented").
-			WithHint("connect to the database that holds the table").
+			WithHint("Connect to the database that holds the table.").
 			At(rewrite.CharPosition(statement, name.Offset))
 	}
 	installed, err := e.service.Installed(ctx, c, c.Database())
