@@ -72,6 +72,7 @@ var drops = map[string][]step{
 	"a function with statements in it":   {{query("create function f() returns int begin atomic select 1; select 2; end; drop table child; select f()"), "Z"}},
 	"standard_conforming_strings off":    {{query("set standard_conforming_strings = off; set escape_string_warning = off"), "Z"}, {query(`select 'a\'; drop table t; --'; drop table child`), "Z"}, {query("select count(*) from t"), "Z"}},
 	"the unnamed statement":              {{batch(&pgproto3.Parse{Query: "select 1"}, &pgproto3.Sync{}), "Z"}, {query("drop table child"), "Z"}, {batch(&pgproto3.Bind{}, &pgproto3.Execute{}, &pgproto3.Sync{}), "Z"}},
+	"the unnamed statement, an error":    {{batch(&pgproto3.Parse{Query: "select 1"}, &pgproto3.Sync{}), "Z"}, {query("drop table nothing"), "Z"}, {batch(&pgproto3.Bind{}, &pgproto3.Execute{}, &pgproto3.Sync{}), "Z"}},
 	"a syntax error in front of it":      {{query("selec 1; drop table child"), "Z"}},
 	"a syntax error behind it":           {{query("drop table child; selec 1"), "Z"}, {query("select count(*) from child"), "Z"}},
 	"PREPARE and EXECUTE":                {{query("prepare s as select 1; drop table child; execute s; deallocate s"), "Z"}},

@@ -97,7 +97,9 @@ func converse(t *testing.T, url string, steps []step, bytewise bool) []string {
 		create table child (a int references t deferrable initially deferred);
 		create function t_count() returns bigint language sql as 'select count(*) from t'`)
 	function := value(t, setup, "select 't_count'::regproc::oid")
+	setup.Close(t.Context())
 	w := dialWire(t, url, "options", "-csearch_path="+schema)
+	defer w.conn.Close()
 	var answers []string
 	for _, s := range steps {
 		send := bytes.ReplaceAll(s.send, functionPlaceholder, oid(function))

@@ -58,21 +58,25 @@ func (s *session) runAlone(i item) error {
 	return s.endQuery()
 }
 
-// endQuery ends a Query that was not sent as one: as Postgres does, it drops
-// the unnamed statement, and a Sync gets the ReadyForQuery.
+// endQuery ends a Query that was not sent as one. As in Postgres, the unnamed
+// statement is then gone, and so is the unnamed portal unless it failed. A Sync
+// gets the ReadyForQuery.
 func (s *session) endQuery() error {
 	s.mu.Lock()
-	skipping := s.ledger.skipping
+	failed := s.ledger.skipping
 	delete(s.prepared, "")
 	s.mu.Unlock()
-	if !skipping {
-		s.owe(owesClose, &note{quiet: true})
-		if err := s.sendBackend(&pgproto3.Close{ObjectType: 'S'}); err != nil {
-			return err
-		}
+	first := step{owesClose, &pgproto3.Close{ObjectType: 'P'}}
+	n := &note{quiet: true}
+	if failed {
+		first = step{owesSync, &pgproto3.Sync{}}
+		n = &note{sink: &result{}}
 	}
+	s.owe(first.owes, n)
+	s.owe(owesClose, &note{quiet: true})
 	s.owe(owesSync, nil)
-	if err := s.sendBackend(&pgproto3.Sync{}); err != nil {
+	err := s.sendBackend(first.message, &pgproto3.Close{ObjectType: 'S'}, &pgproto3.Sync{})
+	if err != nil {
 		return err
 	}
 	return s.closeLeftover()
