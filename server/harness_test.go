@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -229,6 +230,28 @@ func (w *wire) untilEnd() []frame {
 		frames = append(frames, f)
 	}
 	return frames
+}
+
+// drain reads to ReadyForQuery and keeps nothing.
+func (w *wire) drain() {
+	w.t.Helper()
+	if err := w.conn.SetDeadline(time.Now().Add(limit)); err != nil {
+		w.t.Fatal(err)
+	}
+	r := bufio.NewReaderSize(w.conn, 64<<10)
+	for {
+		head, err := r.Peek(5)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		typ := head[0]
+		if _, err := r.Discard(1 + int(binary.BigEndian.Uint32(head[1:]))); err != nil {
+			w.t.Fatal(err)
+		}
+		if typ == 'Z' {
+			return
+		}
+	}
 }
 
 // shape is the types of frames, with the tag, status or code of those that
