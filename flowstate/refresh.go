@@ -110,6 +110,7 @@ type Failure struct {
 	Cause       Cause
 	RequestedBy string // a role; only the service connection may name another than its own
 	StartedAt   time.Time
+	Plan        PlanRecord // zero if it failed before it was planned
 	Error       *pgdiag.Diagnostic
 }
 
@@ -138,7 +139,11 @@ func Fail(ctx context.Context, s pgsession.Session, f Failure) error {
 		text("requested_by", f.RequestedBy).
 		text("started_at", f.StartedAt.Format(time.RFC3339Nano)).
 		text("state", f.State()).
-		text("error", f.Error.String()).
+		optional("technique", f.Plan.Technique).
+		optional("reason", f.Plan.Reason).
+		optional("window_predicate", f.Plan.Window).
+		optional("applied_predicate", f.Plan.Applied).
+		text("error", f.Error.Message).
 		text("error_code", f.Error.Code).
 		send(ctx, s)
 	return err

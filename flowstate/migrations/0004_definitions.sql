@@ -77,6 +77,11 @@ begin
             raise exception using errcode = 'duplicate_object', message = 'the view is that of another flow';
         end if;
     end if;
+    -- Whoever defines a flow of this name in this schema at the same time waits.
+    perform pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended(
+        pg_catalog.format('rwproxy flow %s %s', c.relnamespace, arguments ->> 'flow_name'), 0))
+       from pg_catalog.pg_class c
+      where c.oid = before.target;
     if exists (
         select
           from rwproxy.streaming_table t

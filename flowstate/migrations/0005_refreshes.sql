@@ -305,6 +305,13 @@ begin
         raise exception using errcode = 'object_in_use',
             message = pg_catalog.format('refresh %s runs in another session', failed.id);
     end if;
+    -- The plan was rolled back with the rows it was for.
+    update rwproxy.refresh r
+       set technique = arguments ->> 'technique',
+           reason = arguments ->> 'reason',
+           window_predicate = arguments ->> 'window_predicate',
+           applied_predicate = arguments ->> 'applied_predicate'
+     where r.id = failed.id;
     perform rwproxy.end_refresh(failed,
         case when arguments ->> 'state' = 'CANCELED' then 'CANCELED' else 'FAILED' end,
         arguments ->> 'error', arguments ->> 'error_code');

@@ -18,6 +18,10 @@ type demonstration func(ctx context.Context, i *instance, out io.Writer) error
 // it run until a signal. Without a data directory or an upstream of the user's
 // it works in a temporary directory, so that every demo begins afresh.
 func (c *demoCommand) Run(ctx context.Context, p *program) error {
+	if c.LogLevel == nil {
+		quiet := "warn" // its words are not to be mixed with records
+		c.LogLevel = &quiet
+	}
 	settings, err := config.Load(c.Flags, p.lookup)
 	if err != nil {
 		return err
@@ -47,6 +51,7 @@ func (c *demoCommand) Run(ctx context.Context, p *program) error {
 		drain(s, i, settings.ShutdownTimeout)
 		return err
 	}
+	sayHowToConnect(i, p.stdout)
 	return untilStopped(s, i, settings.ShutdownTimeout)
 }
 

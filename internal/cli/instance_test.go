@@ -222,3 +222,37 @@ func TestTheFirstSignalDrainsAndTheSecondCuts(t *testing.T) {
 	}
 	receive(s.second.Done(), syscall.SIGINT)
 }
+
+func TestADemoThatStaysSaysHowToConnect(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithCancel(testContext(t))
+	defer stop()
+	out := &stoppingWriter{at: "psql", stop: stop}
+	p := &program{
+		stdout: out, stderr: io.Discard,
+		lookup:      func(string) (string, bool) { return "", false },
+		demonstrate: func(context.Context, *instance, io.Writer) error { return nil },
+	}
+	if err := p.run(ctx, []string{"demo", "--listen=127.0.0.1:0", "--http=off"}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), `psql "postgres://`) {
+		t.Errorf("got %q", out.String())
+	}
+}
+
+// stoppingWriter ends a program that would run for ever when it has printed a
+// text.
+type stoppingWriter struct {
+	strings.Builder
+	at   string
+	stop func()
+}
+
+func (w *stoppingWriter) Write(p []byte) (int, error) {
+	n, err := w.Builder.Write(p)
+	if strings.Contains(w.String(), w.at) {
+		w.stop()
+	}
+	return n, err
+}

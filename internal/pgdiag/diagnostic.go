@@ -6,7 +6,6 @@ package pgdiag
 
 import (
 	"errors"
-	"strconv"
 
 	"github.com/jackc/pgproto3/v2"
 )
@@ -131,17 +130,4 @@ func FromErrorResponse(e *pgproto3.ErrorResponse) *Diagnostic {
 		line:             int(e.Line),
 		routine:          e.Routine,
 	}
-}
-
-// String returns d as psql prints it at default verbosity, for logs and
-// history: message, detail and hint, never the statement.
-func (d *Diagnostic) String() string {
-	s := d.Error()
-	if d.Detail != "" {
-		s += "; " + d.Detail
-	}
-	if d.Position > 0 {
-		s += " at character " + strconv.Itoa(d.Position)
-	}
-	return s
 }

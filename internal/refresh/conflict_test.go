@@ -14,7 +14,7 @@ func (d *database) whileWaiting(s *session, statement string, do func()) error {
 	go func() { ended <- s.run(statement) }()
 	watcher := d.connect()
 	deadline := time.Now().Add(time.Minute)
-	for watcher.rows("select count(*) from pg_stat_activity where wait_event_type = 'Lock' and pid = "+pid)[0] == "0" {
+	for watcher.rows("select count(*) from pg_stat_activity where wait_event_type = 'Lock' and pid = " + pid)[0] == "0" {
 		if time.Now().After(deadline) {
 			d.t.Fatal("the session never waits for a lock")
 		}

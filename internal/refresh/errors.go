@@ -65,6 +65,13 @@ func withoutFlow(statement string, name rewrite.Name) *pgdiag.Diagnostic {
 		At(rewrite.CharPosition(statement, name.Offset))
 }
 
+func viewGone(statement string, name rewrite.Name) *pgdiag.Diagnostic {
+	return pgdiag.New("55000", fmt.Sprintf("the view that holds the query of streaming table %q no longer exists", display(name))).
+		WithDetail("A source of the query was dropped with CASCADE.").
+		WithHint("Define the flow again with CREATE OR REFRESH STREAMING TABLE … FLOW REPLACE WHERE ….").
+		At(rewrite.CharPosition(statement, name.Offset))
+}
+
 func display(name rewrite.Name) string {
 	if name.Schema == "" {
 		return name.Table

@@ -23,11 +23,10 @@ const recordTimeout = 5 * time.Second
 func (r *run) recordFailure(ctx context.Context, failure error) {
 	f := flowstate.Failure{
 		RefreshID: r.id, Schema: r.target.Schema, Name: r.target.Name, OID: r.target.OID, FlowName: r.target.Table.Flow.Name,
-		Kind: r.kind, Cause: flowstate.CauseStatement, RequestedBy: r.client.User(), StartedAt: r.began, Error: diagnostic(failure),
+		Kind: r.kind, Cause: flowstate.CauseStatement, RequestedBy: r.client.User(), StartedAt: r.began, Plan: r.plan.record(), Error: diagnostic(failure),
 	}
 	state := f.State()
 	r.engine.metrics.Refreshed(flowstate.TechniqueFullRecompute, r.plan.reason, state)
-	r.engine.logger.Warn("refresh failed", append(r.fields(), zap.String(keyCode, f.Error.Code))...)
 
 	var err error
 	if !r.client.Joined() && ctx.Err() == nil {
@@ -63,7 +62,6 @@ const (
 	keyDeleted   = "rows_deleted"
 	keyInserted  = "rows_inserted"
 	keyDuration  = "duration"
-	keyCode      = "sqlstate"
 )
 
 func (r *run) fields() []zap.Field {

@@ -23,7 +23,8 @@ func checkPredicate(ctx context.Context, s pgsession.Session, w rewrite.Window, 
 	}
 	if len(description.Parameters) > 0 {
 		return pgdiag.New("42P02", "a predicate cannot have parameters here").
-			WithHint("Write the values into the predicate.")
+			WithHint("Write the values into the predicate.").
+			At(originPosition(statement, t, 1))
 	}
 	probe = w.ProbeSource()
 	if _, err := s.Describe(ctx, probe); err != nil {
@@ -48,10 +49,14 @@ func predicateError(err error, statement string, t rewrite.Translation, prefix s
 		return err
 	}
 	own := *d
+	own.Message = strings.Replace(d.Message, " in WHERE", " in a predicate", 1)
 	switch {
+	case d.Code == "42601" && d.Position == 0:
+		// Postgres stumbles over the bracket that we closed behind it.
+		own.Message = "syntax error at the end of the predicate"
+		own.Position = originPosition(statement, t, utf8.RuneCountInString(t.SQL))
 	case d.Code == "42803" || d.Code == "42P20":
 		own.Code = "42903"
-		own.Message = strings.Replace(d.Message, "in WHERE", "in a predicate", 1)
 		own.Detail = "INVALID_WHERE_CONDITION"
 		own.Hint = "A predicate selects rows of the target one by one; compute the value in the flow's query and name its column."
 	case d.Code == "42804" && strings.HasPrefix(d.Message, "argument of WHERE"):

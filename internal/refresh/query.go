@@ -57,13 +57,33 @@ func (q *flowQuery) locate(err error) error {
 // the sources with the author's rights, and returns its quoted, qualified name.
 func (q *flowQuery) createView(ctx context.Context, s pgsession.Session, target rewrite.Name) (string, error) {
 	view := viewSchema + "." + rewrite.QuoteIdentifier(viewName(target.Table))
-	if _, err := s.Exec(ctx, "create view "+view+" as\n"+q.translation.SQL); err != nil {
+	if err := quietly(ctx, s, "create view "+view+" as\n"+q.translation.SQL); err != nil {
+		if pgdiag.Code(err) == "42P16" {
+			return "", pgdiag.New("42P16", "a flow cannot read temporary tables").
+				WithHint("Other sessions refresh it too; create the source as an ordinary table.").
+				At(rewrite.CharPosition(q.statement, q.typed.Offset))
+		}
 		return "", withoutPosition(err)
 	}
 	if err := q.refuseFrozenWords(ctx, s, view); err != nil {
 		return "", err
 	}
 	return view, nil
+}
+
+// quietly runs a statement whose notices would be about names that the user
+// has not written.
+func quietly(ctx context.Context, s pgsession.Session, sql string) error {
+	const set = "select pg_catalog.current_setting('client_min_messages'), pg_catalog.set_config('client_min_messages', $1, true)"
+	rows, err := s.Query(ctx, set, "warning")
+	if err != nil {
+		return err
+	}
+	if _, err := s.Exec(ctx, sql); err != nil {
+		return err
+	}
+	_, err = s.Exec(ctx, set, rows[0][0].Text)
+	return err
 }
 
 // viewName is the table's name, so that a person recognises it, with a random

@@ -66,6 +66,8 @@ func (e *Engine) refreshable(ctx context.Context, c Client, st *rewrite.Refresh)
 		return nil, notStreamingTable(st.Text, st.Target)
 	case target.Table.Flow == nil:
 		return nil, withoutFlow(st.Text, st.Target)
+	case target.Table.Flow.View == "":
+		return nil, viewGone(st.Text, st.Target)
 	case st.Full && !target.Table.ResetAllowed():
 		return nil, pgdiag.New("42000", fmt.Sprintf("table %q cannot be fully refreshed", target.Name)).
 			WithDetail("TABLE_NOT_RESETTABLE: its table property pipelines.reset.allowed is false.").

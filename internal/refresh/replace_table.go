@@ -25,8 +25,11 @@ func (e *Engine) replaceTable(ctx context.Context, c Client, st *rewrite.CreateS
 	if target, err = e.lookup(ctx, c, st.Text, st.Target); err != nil {
 		return err
 	}
-	if target == nil || target.Table == nil {
+	switch {
+	case target == nil || target.Table == nil:
 		return undefinedTable(st.Text, st.Target)
+	case st.Flow == nil && target.Table.Flow != nil && target.Table.Flow.View == "":
+		return viewGone(st.Text, st.Target)
 	}
 	run := newRun(e, c, flowstate.KindWindow)
 	err = inTransaction(ctx, c, func() error {
@@ -143,6 +146,8 @@ func (e *Engine) redefineFlow(ctx context.Context, s pgsession.Session, st *rewr
 	flowName := name.Table
 	if old := target.Table.Flow; old != nil {
 		flowName = old.Name
+	}
+	if old := target.Table.Flow; old != nil && old.View != "" {
 		if err := refuseTypeChanges(ctx, s, st, name, old.View, view); err != nil {
 			return nil, err
 		}

@@ -158,6 +158,6 @@ func (r *run) settle(ctx context.Context, err error) error {
 		r.target.Schema, r.target.Name, r.plan.technique, r.plan.reason, r.deleted, r.written,
 		time.Since(r.began).Milliseconds())})
 	r.engine.metrics.Refreshed(r.plan.technique, r.plan.reason, flowstate.StateCompleted)
-	r.engine.logger.Info("refreshed", r.fields()...)
+	r.engine.logger.Debug("refreshed", r.fields()...)
 	return nil
 }
