@@ -77,7 +77,11 @@ func TestLibPQRunsOurs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	if _, err := db.ExecContext(t.Context(), refreshGood); err != nil {
 		t.Error(err)
 	}

@@ -132,7 +132,7 @@ func (b *body) take(n int) []byte {
 
 func (b *body) text() string {
 	end := bytes.IndexByte(b.rest, 0)
-	if end < 0 {
+	if b.bad || end < 0 {
 		b.bad = true
 		return ""
 	}

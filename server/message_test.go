@@ -19,7 +19,7 @@ func TestMalformedMessagesOfABackendAreErrors(t *testing.T) {
 			t.Errorf("row %q: %v", content, row)
 		}
 	}
-	for _, content := range []string{"", "\x00\x01", "\x00\x01name", "\x00\x01name\x00", "\x7f\xff\x00"} {
+	for _, content := range []string{"", "\x00\x01", "\x00\x01name", "\x00\x01name\x00", "\x7f\xff\x00", "\x00\x02a\x00bc\x00"} {
 		if columns, err := parseColumns([]byte(content)); err == nil {
 			t.Errorf("columns %q: %v", content, columns)
 		}
@@ -127,6 +127,6 @@ func FuzzMessagesOfABackend(f *testing.F) {
 		message := append([]byte{msgErrorResponse, 0, 0, 0, byte(4 + len(content))}, content...)
 		shiftPosition(message, 1)
 		withoutChannelBinding(message)
-		decodeError(content)
+		_ = decodeError(content)
 	})
 }
