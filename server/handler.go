@@ -13,19 +13,24 @@ type Handler interface {
 	// Run runs one statement for a client, on the client's own connection to
 	// Postgres. ctx ends when the client or the backend is gone. An error is
 	// reported to the client as one ErrorResponse; if it is not a
-	// *pgdiag.Diagnostic it becomes an XX000.
+	// *pgdiag.Diagnostic it becomes an XX000. Its position is in characters of
+	// the statement's own text, and 0 in an error of an injected statement
+	// whose text the client has not written.
 	Run(ctx context.Context, client Client, statement rewrite.Statement) (Outcome, error)
 }
 
 // Client is what a handler sees of the client whose statement it runs.
 type Client interface {
 	// Session runs statements on the client's own connection to Postgres, in
-	// the client's session and with its rights.
+	// the client's session and with its rights. When the statement is joined,
+	// an error of one of them fails the client's transaction: every later call
+	// returns the same error.
 	pgsession.Session
 	// Joined reports that the statement runs inside a transaction of the
 	// client's (a block, or the implicit one of a pipeline or of a Query with
 	// several statements): the handler must neither begin nor end one. When
-	// false no transaction is open and the handler may.
+	// false no transaction is open and the handler may; one that it leaves open
+	// is rolled back. A rewrite.Drop is always joined.
 	Joined() bool
 	// Notice sends d to the client at once, in order with the relayed
 	// messages.

@@ -142,8 +142,8 @@ func (c *injector) round(ctx context.Context, sql string, steps ...step) (*resul
 }
 
 // inject sends messages of ours and waits for their answers, which the client
-// does not see. The error is that of the connection; what Postgres said is in
-// the result, which is never nil.
+// does not see. An error means that the backend is lost; what Postgres said is
+// in the result, which is never nil.
 func (s *session) inject(steps ...step) (*result, error) {
 	r := &result{}
 	n := &note{sink: r}
@@ -153,33 +153,40 @@ func (s *session) inject(steps ...step) (*result, error) {
 		s.ledger.sent(step.owes, n)
 	}
 	s.mu.Unlock()
+	err := s.exchange(steps)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		s.lost = true
+		return r, errBackendLost
+	}
+	s.injecting = false
+	return r, nil
+}
+
+// exchange sends messages and waits until nothing is owed.
+func (s *session) exchange(steps []step) error {
 	for _, step := range steps {
 		if err := s.sendBackend(step.message); err != nil {
-			return r, err
+			return err
 		}
 	}
 	if _, err := s.up.Write(flushMessage); err != nil {
-		return r, errBackendLost
+		return err
 	}
 	if err := s.up.Flush(); err != nil {
-		return r, errBackendLost
+		return err
 	}
 	if err := s.await(func() bool { return s.ledger.settled() || s.ledger.copyIn }); err != nil {
-		return r, err
+		return err
 	}
-	s.mu.Lock()
-	copying := s.ledger.copyIn
-	s.mu.Unlock()
-	if copying {
-		// A handler has no data to copy; nothing sent now would be read as
+	if s.isCopyingIn() {
+		// A handler has no data to copy, and nothing sent now would be read as
 		// what it is.
 		s.backend.Close()
-		return r, errBackendLost
+		return errBackendLost
 	}
-	s.mu.Lock()
-	s.injecting = false
-	s.mu.Unlock()
-	return r, nil
+	return nil
 }
 
 // closeLeftover makes Postgres forget the injected statement and portal that
