@@ -100,7 +100,7 @@ func TestRefreshingNeedsTheRightToWriteTheTarget(t *testing.T) {
 		if !found {
 			t.Fatalf("message %q, hint %q", e.Message, e.Hint)
 		}
-		s.exec(`grant select on ` + view + ` to ` + role)
+		s.exec(`grant select on ` + strings.TrimSuffix(view, ".") + ` to ` + role)
 		limited.exec(`refresh streaming table totals`)
 		s.want(readTotals, "-1|1|20.00", "0|2|31.00")
 		s.want(`select requested_by from rwproxy.refreshes order by requested_at desc limit 1`, role)
