@@ -141,11 +141,12 @@ func (s *session) takeParse(size int) error {
 	if err != nil {
 		return err
 	}
-	if !rewrite.MayBeOurs(message[headerSize:]) {
+	b := body{rest: message[headerSize:]}
+	if b.skipText(); !rewrite.MayBeOurs(b.rest) {
 		s.owe(owesParse, s.parseNote(size))
 		return s.pass(size)
 	}
-	b := body{rest: message[headerSize:]}
+	b = body{rest: message[headerSize:]}
 	name, text := b.text(), b.text()
 	if b.bad {
 		s.owe(owesParse, nil)

@@ -4,7 +4,6 @@ import (
 	"github.com/jackc/pgproto3/v2"
 
 	"github.com/rwproxy/rwproxy/internal/pgdiag"
-	"github.com/rwproxy/rwproxy/rewrite"
 )
 
 // portal is a bound statement of ours.
@@ -78,8 +77,7 @@ func (s *session) executePortal(name string, limit, size int) error {
 	if name != "" {
 		others--
 	}
-	_, isDrop := p.prepared.statement.(*rewrite.Drop)
-	if isDrop || status != statusIdle || s.batch.executed || others > 0 {
+	if runsNatively(p.prepared.statement) || status != statusIdle || s.batch.executed || others > 0 {
 		return s.executeJoined(p, limit, size)
 	}
 	s.in.take(size)

@@ -130,6 +130,11 @@ func (b *body) take(n int) []byte {
 	return taken
 }
 
+// skipText skips a string without copying it.
+func (b *body) skipText() {
+	b.take(bytes.IndexByte(b.rest, 0) + 1)
+}
+
 func (b *body) text() string {
 	end := bytes.IndexByte(b.rest, 0)
 	if b.bad || end < 0 {

@@ -2,8 +2,6 @@ package server
 
 import (
 	"github.com/jackc/pgproto3/v2"
-
-	"github.com/rwproxy/rwproxy/rewrite"
 )
 
 // runScript runs a Query in which a statement is ours.
@@ -15,18 +13,21 @@ func (s *session) runScript(text string, sc script) error {
 	fresh := status == statusIdle && !s.batch.executed
 	s.batch = batch{}
 	if len(sc) == 1 {
-		_, isDrop := sc[0].ours.(*rewrite.Drop)
 		switch {
 		case status == statusAborted:
 			// Postgres refuses it in its own words.
 			return s.queryNatively(sc[0].ours.Shadow())
-		case fresh && !isDrop:
+		case fresh && !runsNatively(sc[0].ours):
 			return s.runAlone(sc[0])
 		}
 	}
 	if len(sc) > 1 && fresh {
-		if failed, err := s.checkSyntax(text, sc); failed || err != nil {
-			return s.endQueryUnless(err)
+		failed, err := s.checkSyntax(text, sc)
+		if err != nil {
+			return err
+		}
+		if failed {
+			return s.endQuery()
 		}
 	}
 	return s.runInOrder(sc, fresh, status == statusAborted)
@@ -91,8 +92,12 @@ func (s *session) endQuery() error {
 func (s *session) runInOrder(sc script, fresh, aborted bool) error {
 	wrapped := len(sc) > 1 && fresh && !sc.controlsTransactions()
 	if wrapped {
-		if failed, err := s.runUnseen("begin"); failed || err != nil {
-			return s.endQueryUnless(err)
+		failed, err := s.runUnseen("begin")
+		if err != nil {
+			return err
+		}
+		if failed {
+			return s.endQuery()
 		}
 	}
 	failed := false
@@ -134,13 +139,6 @@ func (s *session) checkSyntax(text string, sc script) (failed bool, err error) {
 		return false, nil
 	}
 	return true, s.sendClient(refusal.ErrorResponse())
-}
-
-func (s *session) endQueryUnless(err error) error {
-	if err != nil {
-		return err
-	}
-	return s.endQuery()
 }
 
 // runUnseen runs a statement of ours of which the client sees nothing but its
