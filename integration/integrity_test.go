@@ -77,6 +77,25 @@ func TestAFlowThatReadsItsOwnTableLosesNothing(t *testing.T) {
 	})
 }
 
+func TestAColumnOfTheQueryThatTheTableLostIsNotLeftOut(t *testing.T) {
+	eachProtocol(t, func(t *testing.T, _ database, s *session) {
+		for _, change := range []struct{ make, read string }{
+			{`alter table totals rename column amount to total`, `select day - current_date, orders, total from totals order by 1`},
+			{`alter table totals drop column amount`, `select day - current_date, orders, 'gone' from totals order by 1`},
+		} {
+			s.exec(`drop table if exists totals, orders`)
+			s.createTotals()
+			s.exec(change.make)
+			before := s.rows(change.read)
+			s.fails("42703", `refresh streaming table totals`)
+			s.want(change.read, before...)
+			// The statement that changes definitions is the way out.
+			s.exec(`create or refresh streaming table totals ` + totalsFlow)
+			s.want(readTotals, afterCreate...)
+		}
+	})
+}
+
 func TestASnapshotFromBeforeAnotherRefreshNeverDoublesRows(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, d database, s *session) {
 		s.createTotals()

@@ -85,6 +85,18 @@ func TestARefreshSaysWhatItDid(t *testing.T) {
 	})
 }
 
+func TestNoticesRespectTheClientsThreshold(t *testing.T) {
+	eachProtocol(t, func(t *testing.T, _ database, s *session) {
+		s.createTotals()
+		s.exec(`set client_min_messages = warning`)
+		s.notices = nil
+		s.exec(`refresh streaming table totals`, `create streaming table if not exists totals `+totalsFlow)
+		for _, n := range s.notices {
+			t.Errorf("got %s %q", n.Severity, n.Message)
+		}
+	})
+}
+
 func TestTheRefreshAfterANonDeterministicOneNamesIt(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, _ database, s *session) {
 		s.exec(createOrders, insertOrders,
