@@ -1,0 +1,13 @@
+-- Databricks functions that PostgreSQL lacks, for the queries and predicates of
+-- flows, whose search_path ends with rwproxy_compat: PostgreSQL's functions and
+-- the user's own win.
+--
+-- Each is one expression, neither strict nor with settings of its own, so that
+-- the planner puts it in place of the call and a predicate can use an index.
+-- A body after "return" is bound when the function is created. Those of any
+-- type cannot have one; theirs use no operator and no function, so that no
+-- search_path changes them.
+--
+-- A timestamp becomes a date in the session's time zone, as in Databricks. A
+-- string constant is taken as a timestamp with time zone, PostgreSQL's
+-- preferred type.
