@@ -2,6 +2,7 @@ package integration
 
 import (
 	"fmt"
+	"syscall"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -122,6 +123,69 @@ func TestAClientThatVanishesTakesItsRefreshWithIt(t *testing.T) {
 		g.open()
 		g.gone(pid)
 		g.recovered(d, "FAILED")
+	})
+}
+
+func TestAProxyThatIsStoppedFinishesItsRefresh(t *testing.T) {
+	t.Parallel()
+	for _, p := range []protocol{simple, extended} {
+		t.Run(string(p), func(t *testing.T) {
+			t.Parallel()
+			d := newDatabase(t)
+			g := connect(t, d.url).createGated(d)
+			own := ownProxy(t, server.URL("postgres"))
+			s, idle := connect(t, own.url(d.direct)), connect(t, own.url(d.direct))
+			s.protocol = p
+			g.close()
+			outcome := g.startRefresh(s, `refresh streaming table gated`)
+			if err := own.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "the proxy refuses new clients", func() bool {
+				conn, err := pgconn.Connect(t.Context(), own.url(d.direct))
+				if err == nil {
+					_ = conn.Close(t.Context())
+				}
+				return err != nil
+			})
+			g.gone(idle.pid())
+			g.open()
+			if err := done(t, outcome); err != nil {
+				t.Error(describe(err))
+			}
+			<-own.exited
+			if own.status != nil {
+				t.Errorf("the proxy left with %v\n%s", own.status, own.log.String())
+			}
+			g.holder.want(readGated, afterRefresh...)
+		})
+	}
+}
+
+func TestARefreshThatWaitsForAnotherCanBeCanceled(t *testing.T) {
+	eachProtocol(t, func(t *testing.T, d database, s *session) {
+		g := s.createGated(d)
+		second, third := connect(t, d.url), connect(t, d.url)
+		second.protocol, third.protocol = s.protocol, s.protocol
+		g.close()
+		first := g.startRefresh(s, `refresh streaming table gated`)
+		outcome := g.startRefresh(second, `refresh streaming table gated`)
+		if err := second.conn.CancelRequest(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if code := sqlState(done(t, outcome)); code != "57014" {
+			t.Errorf("SQLSTATE %q", code)
+		}
+		third.exec(`set lock_timeout = '100ms'`)
+		third.fails("55P03", `refresh streaming table gated`)
+		g.open()
+		if err := done(t, first); err != nil {
+			t.Error(describe(err))
+		}
+		s.want(readGated, afterRefresh...)
+		// Nothing of the two that gave up is left in the way.
+		second.exec(`refresh streaming table gated`)
+		third.exec(`refresh streaming table gated`)
 	})
 }
 
