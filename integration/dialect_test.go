@@ -68,8 +68,10 @@ func TestGroupByAllGroupsWhatHoldsNoAggregate(t *testing.T) {
 			{`select count(*) as n from sales where false group by all`, []string{"0"}},
 			{`select region, case when sum(n) > 2 then 'many' else 'few' end as size from sales group by all`, []string{"north|many", "south|few"}},
 			{`select region, (select max(price) from sales) as highest, count(*) filter (where product is not null) as n from sales group by all`, []string{"north|3|2", "south|3|1"}},
-			{`select region, string_agg(distinct product, ',' order by product) as products from sales group by all having count(*) = 2 order by 1`,
-				[]string{"north|tea", "south|tea"}},
+			{
+				`select region, string_agg(distinct product, ',' order by product) as products from sales group by all having count(*) = 2 order by 1`,
+				[]string{"north|tea", "south|tea"},
+			},
 		} {
 			s.exec(`create streaming table target flow replace where true by name ` + c.query)
 			s.want(`select * from target t order by t`, c.rows...)

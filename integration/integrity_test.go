@@ -128,10 +128,11 @@ func TestATruncateDuringARefreshIsNotHalfSeen(t *testing.T) {
 		g.close()
 		outcome := g.startRefresh(s, `refresh streaming table gated`)
 		// The source is locked from before the refresh's snapshot to its end.
-		g.holder.exec(`set lock_timeout = '100ms'`)
-		g.holder.fails("55P03", `truncate source`)
-		g.holder.fails("55P03", `alter table source alter column value type varchar using 'rewritten'`)
-		g.holder.exec(`insert into source values (4, 'later')`, `reset lock_timeout`)
+		other := g.holder
+		other.exec(`set lock_timeout = '100ms'`)
+		other.fails("55P03", `truncate source`)
+		other.fails("55P03", `alter table source alter column value type varchar using 'rewritten'`)
+		other.exec(`insert into source values (4, 'later')`, `reset lock_timeout`)
 		g.open()
 		if err := done(t, outcome); err != nil {
 			t.Fatal(describe(err))
@@ -174,7 +175,9 @@ func TestAnyValueIsCopiedUnchanged(t *testing.T) {
 		s.want(`select string_agg(original::text, ' ' order by id) = (select string_agg(written::text, ' ' order by id) from target written)
 			from source original`, "t")
 		s.want(`select string_agg(format_type(atttypid, atttypmod), ' ' order by attnum) from pg_attribute where attrelid = 'target'::regclass and attnum > 0`,
-			strings.Join([]string{"integer text bytea jsonb numeric double precision timestamp with time zone interval integer[] mood",
-				"positive pair xml uuid inet int4range bit varying character(4) \"char\" money point"}, " "))
+			strings.Join([]string{
+				"integer text bytea jsonb numeric double precision timestamp with time zone interval integer[] mood",
+				"positive pair xml uuid inet int4range bit varying character(4) \"char\" money point",
+			}, " "))
 	})
 }
