@@ -62,11 +62,21 @@ func byteOffset(text string, position int) int {
 	return offset
 }
 
-// edit replaces text[start:end] by replacement.
+// edit replaces text[start:end] by replacement, or by parts.
 type edit struct {
 	start, end  int
 	replacement string
+	parts       []part // nil: replacement
 	order       editOrder
+	far         int // the other end of what an insertion belongs to
+	sequence    int // of what is wrapped twice, the later is outside
+}
+
+// part is text of its own, or a piece of the text that moves: with the edits
+// in it, and the places it comes from.
+type part struct {
+	text     string
+	from, to int // bytes; the piece if to > from
 }
 
 // editOrder is how edits that begin at the same byte follow each other.
@@ -88,10 +98,18 @@ type translationBuilder struct {
 func (b *translationBuilder) generate(text string) { b.add(text, -1, false) }
 
 // edited appends the part [from, to) of a text that begins at offset of the
-// statement, with those of the edits, which are sorted, that lie in it.
+// statement, with those of the edits, which are sorted, that lie in it and
+// belong to it.
 func (b *translationBuilder) edited(text string, offset int, edits []edit, from, to int) {
-	for _, e := range edits {
-		if e.start < from || e.end > to {
+	low := from
+	first, _ := slices.BinarySearchFunc(edits, from, func(e edit, from int) int { return cmp.Compare(e.start, from) })
+	for _, e := range edits[first:] {
+		if e.start > to {
+			break
+		}
+		belongsBefore := e.order == insertedAfter && e.start == low
+		belongsBehind := e.order == insertedBefore && e.start == to
+		if e.start < from || e.end > to || belongsBefore || belongsBehind {
 			continue
 		}
 		b.add(text[from:e.start], offset+from, true)
@@ -100,6 +118,13 @@ func (b *translationBuilder) edited(text string, offset int, edits []edit, from,
 			origin = -1
 		}
 		b.add(e.replacement, origin, false)
+		for _, p := range e.parts {
+			if p.to > p.from {
+				b.edited(text, offset, edits, p.from, p.to)
+			} else {
+				b.add(p.text, origin, false)
+			}
+		}
 		from = e.end
 	}
 	b.add(text[from:to], offset+from, true)
@@ -117,9 +142,14 @@ func (b *translationBuilder) translation() Translation {
 	return Translation{SQL: b.sql.String(), pieces: b.pieces}
 }
 
-// sortEdits orders edits by place.
+// sortEdits orders edits by place. Of two insertions at one place, that of the
+// longer stretch is outside.
 func sortEdits(edits []edit) {
 	slices.SortStableFunc(edits, func(a, b edit) int {
-		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.order, b.order))
+		inside := cmp.Compare(a.sequence, b.sequence)
+		if a.order == insertedBefore {
+			inside = -inside
+		}
+		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.order, b.order), cmp.Compare(b.far, a.far), inside)
 	})
 }

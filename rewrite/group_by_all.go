@@ -14,7 +14,7 @@ import (
 //
 // A column that is called "all" does not change what a bare ALL means: in
 // PostgreSQL such a name is always quoted.
-func (t *tokenText) translateGroupByAll(s selectClauses, outermost bool, c Catalog) error {
+func (t *tokenText) translateGroupByAll(s selectClauses, c Catalog) error {
 	isAggregate, err := t.aggregates(s, c)
 	if err != nil {
 		return err
@@ -23,10 +23,10 @@ func (t *tokenText) translateGroupByAll(s selectClauses, outermost bool, c Catal
 	column := 1
 	for _, item := range s.items {
 		width := 1
-		if t.star(item) {
-			if width, err = t.starColumns(s, item, outermost, c); err != nil {
-				return err
-			}
+		if isStar, columns, err := t.starWidth(s, item, c); err != nil {
+			return err
+		} else if isStar {
+			width = columns
 		} else if over := t.window(item); over >= 0 {
 			return t.unsupported(over, "a window function together with GROUP BY ALL", "list the grouping columns")
 		} else if t.calls(item, isAggregate) {
@@ -54,9 +54,10 @@ func (t *tokenText) translateGroupByAll(s selectClauses, outermost bool, c Catal
 	return nil
 }
 
-// grammarAggregates are aggregates that are no functions: the grammar knows
-// them.
-var grammarAggregates = wordSet("json_arrayagg json_objectagg")
+// grammarAggregates are aggregates that are no functions: PostgreSQL's grammar
+// knows them, or the translation makes another aggregate of them.
+var grammarAggregates = wordSet(`json_arrayagg json_objectagg any approx_count_distinct approx_percentile collect_list
+	collect_set listagg max_by median min_by percentile percentile_approx some`)
 
 // aggregates returns a test for the function names of a select list.
 func (t *tokenText) aggregates(s selectClauses, c Catalog) (func(name string) bool, error) {
@@ -81,6 +82,18 @@ func (t *tokenText) aggregates(s selectClauses, c Catalog) (func(name string) bo
 	return func(name string) bool { return found[name] || grammarAggregates[name] }, nil
 }
 
+// starWidth returns how many columns a star item stands for.
+func (t *tokenText) starWidth(s selectClauses, item selectItem, c Catalog) (isStar bool, columns int, err error) {
+	if width, found := t.exceptWidths[item.expression.from]; found {
+		return true, width, nil
+	}
+	if !t.star(item) {
+		return false, 0, nil
+	}
+	names, err := t.starColumns(s, item.expression, c)
+	return true, len(names), err
+}
+
 // calls says whether match accepts the name of a function that the item calls,
 // outside of subqueries.
 func (t *tokenText) calls(item selectItem, match func(name string) bool) bool {
@@ -91,7 +104,7 @@ func (t *tokenText) calls(item selectItem, match func(name string) bool) bool {
 			k = t.skip(k)
 		case end == k:
 			k++
-		case t.punctuation(end, "(") && !reserved[t.word(k)] && match(strings.Join(t.dottedName(k, end), ".")):
+		case t.punctuation(end, "(") && (!reserved[t.word(k)] || grammarAggregates[t.word(k)] && t.isBoundary(k-1)) && match(strings.Join(t.dottedName(k, end), ".")):
 			return true
 		default:
 			k = end

@@ -6,11 +6,14 @@ import (
 	"github.com/rwproxy/rwproxy/internal/pgdiag"
 )
 
-// Lexical is the session state that PostgreSQL's lexer depends on.
+// Lexical is how a text is read.
 type Lexical struct {
 	// BackslashEscapes makes a backslash an escape in '…' too: it is true when
 	// standard_conforming_strings is off.
 	BackslashEscapes bool
+	// Dialect is whose meaning a flow's query and predicate have where both
+	// PostgreSQL and Databricks give them one. The lexer is the same for both.
+	Dialect Dialect
 }
 
 // Tokens returns the tokens of sql, by the rules of PostgreSQL's scan.l with

@@ -77,6 +77,19 @@ func (c catalog) Operators(names []string) (map[string]bool, error) {
 	return own, nil
 }
 
+func (c catalog) Functions(names []string) (map[string]bool, error) {
+	own := map[string]bool{}
+	for _, name := range names {
+		var found bool
+		if err := c.c.QueryRow(c.t.Context(), `select exists (select from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+			where proname = $1 and nspname not in ('pg_catalog', 'rwproxy_compat') and nspname = any (current_schemas(true)))`, name).Scan(&found); err != nil {
+			return nil, err
+		}
+		own[name] = found
+	}
+	return own, nil
+}
+
 func (c catalog) Aggregates(names []string) (map[string]bool, error) {
 	found := map[string]bool{}
 	for _, name := range names {

@@ -48,6 +48,8 @@ func (t *tokenText) infixEnd(i int) int {
 	switch {
 	case t.is(i, Operator) && !t.comparison(i) && t.text(i) != "=>":
 		return i + 1
+	case t.isDiv(i):
+		return i + 1
 	case t.word(i) == "operator" && t.punctuation(i+1, "("):
 		return t.skip(i + 1)
 	}

@@ -21,7 +21,7 @@ func (t *tokenText) translateOrderByAll(clause queryClause, c Catalog) error {
 	if !t.startsQuery(clause.level) && !t.isSubquery(clause.level) {
 		return t.unsupported(clause.at, "ORDER BY ALL outside of a query's own ORDER BY", "list the expressions")
 	}
-	columns, err := t.outputColumns(clause.level, clause.outermost, c)
+	columns, err := t.outputColumns(clause.level, c)
 	if err != nil {
 		return err
 	}
@@ -39,40 +39,38 @@ func (t *tokenText) translateOrderByAll(clause queryClause, c Catalog) error {
 
 // outputColumns returns the number of columns of the query at level. The
 // branches of a set operation have as many each, so any of them will do.
-func (t *tokenText) outputColumns(level int, outermost bool, c Catalog) (int, error) {
+func (t *tokenText) outputColumns(level int, c Catalog) (int, error) {
 	for k := level; k < len(t.tokens) && !t.closes(k); k = t.skip(k) {
 		switch {
 		case t.word(k) == "select":
-			return t.selectColumns(t.readSelect(k), outermost, c)
+			return t.selectColumns(t.readSelect(k), c)
 		case t.word(k) == "values" && t.startsQuery(k):
 			return t.commas(k+1) + 1, nil
 		case t.word(k) == "table":
-			star := selectItem{tokenRange{k, k}, -1}
-			if !outermost {
-				return t.starColumns(selectClauses{}, star, outermost, c)
+			names, err := t.describe(k, c, " ", tokenRange{k, t.nameEnd(k + 1)})
+			if err != nil && t.isNested(k) {
+				return 0, t.unsupported(k, "a table whose columns only the query around it tells", "List the columns.")
 			}
-			var query translationBuilder
-			query.edited(t.sql, t.offset, t.edits, t.tokens[0].Start, t.tokens[t.nameEnd(k+1)-1].End)
-			return t.describe(query.translation(), c)
+			return len(names), err
 		}
 	}
 	for k := level; k < len(t.tokens) && !t.closes(k); k = t.skip(k) {
 		if t.punctuation(k, "(") {
-			return t.outputColumns(k+1, outermost, c)
+			return t.outputColumns(k+1, c)
 		}
 	}
 	return 0, nil
 }
 
-func (t *tokenText) selectColumns(s selectClauses, outermost bool, c Catalog) (int, error) {
+func (t *tokenText) selectColumns(s selectClauses, c Catalog) (int, error) {
 	columns := 0
 	for _, item := range s.items {
-		width := 1
-		if t.star(item) {
-			var err error
-			if width, err = t.starColumns(s, item, outermost, c); err != nil {
-				return 0, err
-			}
+		isStar, width, err := t.starWidth(s, item, c)
+		if err != nil {
+			return 0, err
+		}
+		if !isStar {
+			width = 1
 		}
 		columns += width
 	}

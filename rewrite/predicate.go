@@ -78,7 +78,7 @@ func (t *tokenText) fixBackslashes(o Lexical) {
 // edited says whether token i is replaced already.
 func (t *tokenText) edited(i int) bool {
 	for _, e := range t.edits {
-		if e.order == replacing && e.start <= t.tokens[i].Start && t.tokens[i].End <= e.end {
+		if e.order == replacing && e.parts == nil && e.start <= t.tokens[i].Start && t.tokens[i].End <= e.end {
 			return true
 		}
 	}

@@ -33,7 +33,7 @@ func (t *tokenText) resolveQualified(c PredicateContext) error {
 		}
 		for k := range t.edits { // of backticks in the name
 			if e := &t.edits[k]; e.start >= t.tokens[i].Start && e.end <= t.tokens[end-1].End && e.order == replacing {
-				*e = edit{e.start, e.start, "", insertedAfter}
+				*e = edit{start: e.start, end: e.start, order: insertedAfter}
 			}
 		}
 		t.replace(i, end, QuoteIdentifier(name))

@@ -14,6 +14,10 @@ type Catalog interface {
 	Aggregates(names []string) (map[string]bool, error)
 	// Operators says which of these operator names can be used unqualified.
 	Operators(names []string) (map[string]bool, error)
+	// Functions says which of these names, not qualified, are functions that
+	// the search_path finds and that are neither PostgreSQL's nor of schema
+	// rwproxy_compat.
+	Functions(names []string) (map[string]bool, error)
 	// Columns returns the names of the columns of a query's result.
 	Columns(query string) ([]string, error)
 }
@@ -87,10 +91,32 @@ func (t *tokenText) translateClause(clause queryClause, c Catalog) error {
 			t.insertBefore(item.alias, "AS ")
 		}
 	}
-	if g := s.groupBy; g >= 0 && t.words(g, "group", "by", "all") && t.endsClause(g+3) {
-		return t.translateGroupByAll(s, clause.outermost, c)
+	for _, item := range s.items {
+		if err := t.translateStarExcept(s, item, c); err != nil {
+			return err
+		}
 	}
-	return nil
+	if err := t.translateSemiJoins(s); err != nil {
+		return err
+	}
+	if err := t.translateAliases(s, clause.outermost, c); err != nil {
+		return err
+	}
+	if err := t.translateGroupBy(s, c); err != nil {
+		return err
+	}
+	return t.translateQualify(s, c)
+}
+
+func (t *tokenText) translateGroupBy(s selectClauses, c Catalog) error {
+	g := s.groupBy
+	switch {
+	case g < 0:
+		return nil
+	case t.words(g, "group", "by", "all") && t.endsClause(g+3):
+		return t.translateGroupByAll(s, c)
+	}
+	return t.translateWithRollup(g)
 }
 
 // endsClause says whether a clause is at its end before k.
@@ -98,41 +124,69 @@ func (t *tokenText) endsClause(k int) bool {
 	return k >= len(t.tokens) || t.closes(k) || t.startsClause(k) || t.isSetOperation(k)
 }
 
-// starColumns returns how many columns the star item of a SELECT stands for.
-// Only that of an outermost query can be described by itself.
-func (t *tokenText) starColumns(s selectClauses, item selectItem, outermost bool, c Catalog) (int, error) {
-	if !outermost {
-		return 0, t.fail(item.expression.from,
-			pgdiag.New(featureNotSupportedCode, "* together with GROUP BY ALL or ORDER BY ALL is not supported in a subquery").
-				WithDetail("UNSUPPORTED_FEATURE").WithHint("List the columns."))
+// starColumns returns the names of the columns that a star of a SELECT stands
+// for; expression is the star with its qualifier.
+func (t *tokenText) starColumns(s selectClauses, expression tokenRange, c Catalog) ([]string, error) {
+	names, err := t.describe(s.at, c, " SELECT ", expression, " ", s.from)
+	if err != nil && t.isNested(s.at) {
+		// It may be a table of the query around it that is missing.
+		return nil, t.unsupported(expression.from, "* whose columns only the query around it tells", "List the columns.")
 	}
-	var probe translationBuilder
-	sortEdits(t.edits)
-	copied := func(r tokenRange) {
-		if !r.empty() {
-			probe.edited(t.sql, t.offset, t.edits, t.tokens[r.from].Start, t.tokens[r.to-1].End)
-		}
-	}
-	copied(tokenRange{0, t.withEnd()})
-	probe.generate(" SELECT ")
-	copied(item.expression)
-	probe.generate(" ")
-	copied(s.from)
-	return t.describe(probe.translation(), c)
+	return names, err
 }
 
-// describe returns the number of columns of a query made of parts of the text.
-func (t *tokenText) describe(query Translation, c Catalog) (int, error) {
+// isNested says whether token i is in brackets.
+func (t *tokenText) isNested(i int) bool {
+	for k := i - 1; k >= 0; k-- {
+		if t.closes(k) {
+			k = t.partner[k]
+		} else if t.partner[k] > k {
+			return true
+		}
+	}
+	return false
+}
+
+// describe returns the names of the columns of a query made of texts and token
+// ranges, as it would be at the place at.
+func (t *tokenText) describe(at int, c Catalog, parts ...any) ([]string, error) {
+	var probe translationBuilder
+	sortEdits(t.edits)
+	for _, p := range t.parts(append([]any{t.visibleWith(at)}, parts...)) {
+		if p.to > p.from {
+			probe.edited(t.sql, t.offset, t.edits, p.from, p.to)
+		} else {
+			probe.generate(p.text)
+		}
+	}
+	query := probe.translation()
 	columns, err := c.Columns(query.SQL)
 	var d *pgdiag.Diagnostic
 	if errors.As(err, &d) && d.Position > 0 {
 		moved := *d
 		if origin := query.Origin(d.Position); origin >= 0 {
-			return 0, t.at(&moved, origin-t.offset)
+			return nil, t.at(&moved, origin-t.offset)
 		}
-		return 0, moved.At(0)
+		return nil, moved.At(0)
 	}
-	return len(columns), err
+	return columns, err
+}
+
+// visibleWith is the part of the WITH that the text begins with whose tables
+// can be named at a place: all of it, or what stands in front of the table that
+// the place is in.
+func (t *tokenText) visibleWith(at int) tokenRange {
+	end := t.withEnd()
+	if at >= end {
+		return tokenRange{0, end}
+	}
+	visible := tokenRange{}
+	for k := 0; k < at; k = t.skip(k) {
+		if t.punctuation(k, ",") {
+			visible.to = k
+		}
+	}
+	return visible
 }
 
 // withEnd returns where the main query begins: behind WITH, or at once.

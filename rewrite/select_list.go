@@ -10,7 +10,11 @@ type selectClauses struct {
 	at      int // SELECT
 	items   []selectItem
 	from    tokenRange // with the word FROM; empty without one
+	where   tokenRange // the condition
 	groupBy int        // GROUP, -1 without
+	having  tokenRange // the condition
+	qualify tokenRange // the condition of Databricks' QUALIFY
+	orderBy int        // ORDER, -1 without
 	end     int        // the place after its last clause: a set operation, a bracket, the end
 }
 
@@ -36,7 +40,7 @@ func (t *tokenText) levelEnd(i int) int {
 
 // readSelect reads the SELECT at i.
 func (t *tokenText) readSelect(i int) selectClauses {
-	s := selectClauses{at: i, groupBy: -1}
+	s := selectClauses{at: i, groupBy: -1, orderBy: -1}
 	k := i + 1
 	switch t.word(k) {
 	case "all":
@@ -47,6 +51,7 @@ func (t *tokenText) readSelect(i int) selectClauses {
 		}
 	}
 	listEnd, start := -1, k
+	var clause *tokenRange // the one that k is in, if its end matters
 	for ; k < len(t.tokens) && !t.closes(k) && !t.isSetOperation(k); k = t.skip(k) {
 		if !t.startsClause(k) {
 			if t.punctuation(k, ",") && listEnd < 0 {
@@ -58,25 +63,46 @@ func (t *tokenText) readSelect(i int) selectClauses {
 		if listEnd < 0 {
 			listEnd = k
 		}
-		if !s.from.empty() && s.from.to == len(t.tokens) {
-			s.from.to = k
+		if clause != nil {
+			clause.to = k
 		}
-		switch t.word(k) {
-		case "from":
-			s.from = tokenRange{k, len(t.tokens)}
-		case "group":
-			s.groupBy = k
-		}
+		clause = s.begin(t.word(k), k)
 	}
 	s.end = k
+	if clause != nil {
+		clause.to = k
+	}
 	if listEnd < 0 {
 		listEnd = k
 	}
-	s.from.to = min(s.from.to, k)
 	if start < listEnd {
 		s.items = append(s.items, t.readItem(start, listEnd))
 	}
 	return s
+}
+
+// begin notes the clause whose first word stands at k, and returns the range
+// that it begins, if there is one.
+func (s *selectClauses) begin(word string, k int) *tokenRange {
+	switch word {
+	case "from":
+		s.from.from = k
+		return &s.from
+	case "where":
+		s.where.from = k + 1
+		return &s.where
+	case "group":
+		s.groupBy = k
+	case "having":
+		s.having.from = k + 1
+		return &s.having
+	case "qualify":
+		s.qualify.from = k + 1
+		return &s.qualify
+	case "order":
+		s.orderBy = k
+	}
+	return nil
 }
 
 // startsClause says whether the word at k begins a clause of a SELECT.
@@ -88,14 +114,18 @@ func (t *tokenText) startsClause(k int) bool {
 		return t.word(k+1) == "by"
 	case "where", "having", "window", "limit", "offset", "fetch", "for", "into":
 		return true
+	case "qualify":
+		return t.isQualify(k)
 	}
 	return false
 }
 
 func (t *tokenText) isSetOperation(k int) bool {
 	switch t.word(k) {
-	case "union", "intersect", "except":
+	case "union", "intersect":
 		return true
+	case "except":
+		return !t.isStarExcept(k)
 	}
 	return t.isMinus(k)
 }

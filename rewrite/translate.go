@@ -10,39 +10,65 @@ func (t *tokenText) translateSpellings(c Catalog) error {
 	if err := t.findOwnOperators(c); err != nil {
 		return err
 	}
+	if err := t.findOwnFunctions(c); err != nil {
+		return err
+	}
 	for i := 0; i < len(t.tokens); {
 		if err := t.refuseUnsupported(i); err != nil {
 			return err
 		}
-		next := i + 1
-		var err error
-		switch {
-		case t.is(i, Operator):
-			err = t.translateOperator(i)
-		case t.is(i, Backtick):
-			t.replace(i, i+1, quoteAlways(backtickName(t.text(i))))
-		case t.word(i) == "interval":
-			next, err = t.translateInterval(i)
-		case t.punctuation(i, "::"):
-			t.translateType(i + 1)
-		case t.word(i) == "cast" && t.punctuation(i+1, "("):
-			t.translateCast(i + 1)
-		case t.word(i) == "operator" && t.punctuation(i+1, "("):
-			next = t.skip(i + 1)
-		case valueFunctions[t.word(i)] && t.punctuation(i+1, "(") && t.punctuation(i+2, ")"):
-			t.replaceBytes(t.tokens[i].End, t.tokens[i+2].End, "")
-			next = i + 3
-		case unitFunctions[t.word(i)] && t.punctuation(i+1, "("):
-			t.translateUnit(i + 1)
-		case t.word(i) == "like" || t.word(i) == "ilike":
-			t.translateLikeList(i + 1)
+		if err := t.translateCall(i); err != nil {
+			return err
 		}
+		next, err := t.translateToken(i)
 		if err != nil {
 			return err
 		}
 		i = next
 	}
 	return nil
+}
+
+// translateToken translates what begins at i, unless it is a call or a clause,
+// and returns the place to go on at.
+func (t *tokenText) translateToken(i int) (next int, err error) {
+	next = i + 1
+	switch word := t.word(i); {
+	case t.is(i, Operator):
+		err = t.translateOperator(i)
+	case t.is(i, Backtick):
+		t.replace(i, i+1, quoteAlways(backtickName(t.text(i))))
+	case t.is(i, String):
+		t.joinStrings(i)
+	case t.is(i, Number):
+		t.translateSuffix(i)
+	case t.punctuation(i, "["):
+		err = t.translateSubscript(i)
+	case word == "interval":
+		return t.translateInterval(i)
+	case t.punctuation(i, "::"):
+		err = t.translateType(i + 1)
+	case word == "cast" && t.punctuation(i+1, "("):
+		err = t.translateCast(i + 1)
+	case word == "operator" && t.punctuation(i+1, "("):
+		return t.skip(i + 1), nil
+	case valueFunctions[word] && t.punctuation(i+1, "(") && t.punctuation(i+2, ")"):
+		t.replaceBytes(t.tokens[i].End, t.tokens[i+2].End, "")
+		return i + 3, nil
+	case unitFunctions[word] && t.punctuation(i+1, "("):
+		t.translateUnit(i + 1)
+	case word == "like" || word == "ilike":
+		t.translateLikeList(i + 1)
+	case (word == "rlike" || word == "regexp") && t.isInfixWord(i):
+		err = t.translateRlike(i)
+	case t.isDiv(i):
+		err = t.translateDiv(i)
+	case t.words(i, "lateral", "view"):
+		err = t.translateLateralView(i)
+	case quotableWords[word]:
+		t.quoteColumn(i)
+	}
+	return next, err
 }
 
 // valueFunctions are PostgreSQL's functions without brackets: it rejects (),
@@ -58,7 +84,7 @@ var sameOperators = map[string]string{"==": "=", "!<": ">=", "!>": "<="}
 func (t *tokenText) findOwnOperators(c Catalog) error {
 	var names []string
 	for i := range t.tokens {
-		if name := t.text(i); t.is(i, Operator) && (name == "<=>" || sameOperators[name] != "") {
+		if name := t.text(i); t.is(i, Operator) && (name == "<=>" || name == ">>>" || sameOperators[name] != "") {
 			names = append(names, name)
 		}
 	}
@@ -90,9 +116,8 @@ func (t *tokenText) translateNullSafeEqual(i int) error {
 	if left < 0 || right == i+1 {
 		return t.syntaxErrorWithHint(i, "Put brackets around the operands of <=>.")
 	}
-	t.insertBefore(left, "(")
+	t.wrap(tokenRange{left, right}, "(", ")")
 	t.replace(i, i+1, "IS NOT DISTINCT FROM")
-	t.insertAfter(right-1, ")")
 	return nil
 }
 
@@ -110,8 +135,7 @@ func (t *tokenText) translateLikeList(i int) {
 	if !list {
 		return
 	}
-	t.insertBefore(open+1, "ARRAY[")
-	t.insertAfter(end-1, "]")
+	t.wrap(tokenRange{open + 1, end}, "ARRAY[", "]")
 }
 
 // unitFunctions take a unit as a bare word before two other arguments.

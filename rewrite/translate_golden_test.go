@@ -60,7 +60,7 @@ const before = "/* Übergröße */ "
 func TestQueriesAreTranslatedAsTheFileSays(t *testing.T) {
 	t.Parallel()
 	forEachTranslation(t, archive(t, "query.txtar"), func(input string) string {
-		translation, err := rewrite.TranslateQuery(rewrite.Span{Text: input, Offset: len(before)}, nil, rewrite.Lexical{})
+		translation, err := rewrite.TranslateQuery(rewrite.Span{Text: input, Offset: len(before)}, nothing{}, rewrite.Lexical{})
 		if err != nil {
 			return errorText(before+input, err)
 		}

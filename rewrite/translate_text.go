@@ -10,16 +10,21 @@ type tokenText struct {
 	tokens  []Token
 	partner []int // of a bracket the index of its other half, of another token -1
 	edits   []edit
-	// ownOperators are operators of the database that have a name of
-	// Databricks'.
-	ownOperators map[string]bool
+	// exceptWidths are the numbers of columns that SELECT * EXCEPT leaves, by
+	// the place of the item.
+	exceptWidths map[int]int
+	lexical      Lexical
+	dialect      Dialect
+	// ownOperators and ownFunctions are those of the database that have a name
+	// of Databricks'.
+	ownOperators, ownFunctions map[string]bool
 }
 
 // newTokenText refuses a text that is not one balanced piece of SQL: a
 // semicolon, or a bracket without its other half, would let it end what it is
 // put into.
 func newTokenText(s Span, o Lexical) (*tokenText, error) {
-	t := &tokenText{sql: s.Text, offset: s.Offset}
+	t := &tokenText{sql: s.Text, offset: s.Offset, lexical: o, dialect: o.Dialect}
 	tokens, err := Tokens(s.Text, o)
 	if err != nil {
 		return nil, t.inText(err)
@@ -167,7 +172,7 @@ func (t *tokenText) replaceBytes(start, end int, replacement string) {
 			replacement += " "
 		}
 	}
-	t.edits = append(t.edits, edit{start, end, replacement, replacing})
+	t.edits = append(t.edits, edit{start: start, end: end, replacement: replacement, order: replacing})
 }
 
 // runsInto says whether two bytes side by side may belong to one token.
@@ -179,13 +184,55 @@ func runsInto(a, b byte) bool {
 // insertBefore puts text in front of token i.
 func (t *tokenText) insertBefore(i int, text string) {
 	start := t.tokens[i].Start
-	t.edits = append(t.edits, edit{start, start, text, insertedBefore})
+	t.edits = append(t.edits, edit{start: start, end: start, replacement: text, order: insertedBefore, far: start})
 }
 
 // insertAfter puts text behind token i.
 func (t *tokenText) insertAfter(i int, text string) {
 	end := t.tokens[i].End
-	t.edits = append(t.edits, edit{end, end, text, insertedAfter})
+	t.edits = append(t.edits, edit{start: end, end: end, replacement: text, order: insertedAfter, far: end})
+}
+
+// wrap puts text in front of and behind r; what wraps more is outside.
+func (t *tokenText) wrap(r tokenRange, before, after string) {
+	start, end, n := t.tokens[r.from].Start, t.tokens[r.to-1].End, len(t.edits)
+	t.edits = append(t.edits,
+		edit{start: start, end: start, replacement: before, order: insertedBefore, far: end, sequence: n},
+		edit{start: end, end: end, replacement: after, order: insertedAfter, far: start, sequence: n})
+}
+
+// rebuild replaces the tokens of r by parts: texts, and token ranges of r that
+// keep their own edits.
+func (t *tokenText) rebuild(r tokenRange, parts ...any) {
+	t.edits = append(t.edits, edit{start: t.tokens[r.from].Start, end: t.tokens[r.to-1].End, order: replacing, parts: t.parts(parts)})
+}
+
+// parts makes parts of texts and token ranges.
+func (t *tokenText) parts(parts []any) []part {
+	list := []part{}
+	for _, p := range parts {
+		switch p := p.(type) {
+		case string:
+			list = append(list, part{text: p})
+		case tokenRange:
+			if !p.empty() {
+				list = append(list, part{from: t.tokens[p.from].Start, to: t.tokens[p.to-1].End})
+			}
+		}
+	}
+	return list
+}
+
+// insertParts puts parts behind token i.
+func (t *tokenText) insertParts(i int, parts ...any) {
+	end := t.tokens[i].End
+	t.edits = append(t.edits, edit{start: end, end: end, order: insertedAfter, far: end, parts: t.parts(parts)})
+}
+
+// wrapParts is wrap with parts in front.
+func (t *tokenText) wrapParts(r tokenRange, before []any, after string) {
+	t.wrap(r, "", after)
+	t.edits[len(t.edits)-2].parts = t.parts(before)
 }
 
 // translation applies the edits to the text from its first to its last token;

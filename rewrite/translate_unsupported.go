@@ -19,53 +19,18 @@ var unsupportedAt = map[string][]unsupported{
 			return t.startsFromItem(i) && (t.punctuation(i+1, "(") || t.isName(i+1) && !t.continuesQuery(i+1))
 		},
 	}},
-	"pivot":   {pivot("PIVOT", "Use one aggregate with FILTER (WHERE …) for each column.")},
-	"unpivot": {pivot("UNPIVOT", "Use CROSS JOIN LATERAL (VALUES …).")},
-	"lateral": {{
-		"LATERAL VIEW", "Use CROSS JOIN LATERAL unnest(…) AS t (x).",
-		func(t *tokenText, i int) bool { return t.word(i+1) == "view" && t.is(i+2, Word) },
-	}},
-	"semi": {semiJoin("SEMI JOIN", "Use WHERE EXISTS (SELECT …).")},
-	"anti": {semiJoin("ANTI JOIN", "Use WHERE NOT EXISTS (SELECT …).")},
-	"qualify": {{
-		"QUALIFY", "Put the window function into a subquery and filter outside of it.",
-		func(t *tokenText, i int) bool {
-			return t.endsOperand(i-1) && (t.is(i+1, QuotedIdentifier) || t.is(i+1, Backtick) || t.startsPrimary(i+1))
-		},
-	}},
+	"pivot":      {pivot("PIVOT", "Use one aggregate with FILTER (WHERE …) for each column.")},
+	"unpivot":    {pivot("UNPIVOT", "Use CROSS JOIN LATERAL (VALUES …).")},
 	"cluster":    {sortClause("CLUSTER BY")},
 	"distribute": {sortClause("DISTRIBUTE BY")},
 	"sort":       {sortClause("SORT BY")},
 	"version":    {timeTravel("VERSION AS OF")},
 	"timestamp":  {timeTravel("TIMESTAMP AS OF")},
-	"with": {{
-		"GROUP BY … WITH ROLLUP", "Use GROUP BY ROLLUP (…) or CUBE (…).",
-		func(t *tokenText, i int) bool { return t.word(i+1) == "rollup" || t.word(i+1) == "cube" },
-	}},
-	"rlike":  {infixWord("RLIKE", "Use the operator ~.")},
-	"regexp": {infixWord("REGEXP", "Use the operator ~.")},
-	"div":    {infixWord("DIV", "Use div(a, b), or / between integers.")},
-	"try_cast": {{
-		"try_cast", "Use CASE with a check, or CAST.",
-		func(t *tokenText, i int) bool {
-			if !t.punctuation(i+1, "(") {
-				return false
-			}
-			for k := i + 2; k < t.partner[i+1]; k = t.skip(k) {
-				if t.word(k) == "as" {
-					return true
-				}
-			}
-			return false
-		},
-	}},
-	"ignore":  {nullTreatment("IGNORE NULLS", "Use FILTER, or a subquery that leaves the NULLs out.")},
-	"respect": {nullTreatment("RESPECT NULLS", "Leave it out: PostgreSQL respects NULLs.")},
-	"except": {{
-		"SELECT * EXCEPT", "List the columns.",
-		func(t *tokenText, i int) bool {
-			return t.operator(i-1, "*") && t.punctuation(i+1, "(") && t.isName(i+2) && !t.startsQuery(i+2)
-		},
+	"ignore":     {nullTreatment("IGNORE NULLS", "Use FILTER, or a subquery that leaves the NULLs out.")},
+	"respect":    {nullTreatment("RESPECT NULLS", "Leave it out: PostgreSQL respects NULLs.")},
+	"tablesample": {{
+		"TABLESAMPLE without a method", "Use TABLESAMPLE BERNOULLI (percent) or SYSTEM (percent).",
+		func(t *tokenText, i int) bool { return t.punctuation(i+1, "(") },
 	}},
 	"from": {{
 		"a query that begins with FROM", "Begin it with SELECT.",
@@ -83,6 +48,10 @@ func (t *tokenText) refuseUnsupported(i int) error {
 	switch {
 	case t.operator(i, "|>") && t.is(i+1, Word):
 		return t.unsupported(i, "pipe syntax", "Use a subquery or WITH.")
+	case t.operator(i, ">>>") && !t.ownOperators[">>>"]:
+		return t.unsupported(i, "the operator >>>", "Use >> on numbers that are not negative.")
+	case t.punctuation(i, "$") && i+1 < len(t.tokens) && t.text(i+1) == "{":
+		return t.unsupported(i, "a variable in ${…}", "Write the value.")
 	case t.punctuation(i, ":") && !t.inSubscript(i) && t.endsOperand(i-1):
 		return t.unsupported(i, "the JSON path operator :", "Use -> and ->> on jsonb.")
 	case t.punctuation(i, ":") && !t.inSubscript(i) && t.is(i+1, Word):
@@ -110,12 +79,6 @@ func pivot(name, hint string) unsupported {
 	}}
 }
 
-func semiJoin(name, hint string) unsupported {
-	return unsupported{name, hint, func(t *tokenText, i int) bool {
-		return t.word(i+1) == "join" && (t.word(i-1) == "left" || t.endsOperand(i-1))
-	}}
-}
-
 func sortClause(name string) unsupported {
 	return unsupported{name, "Use ORDER BY.", func(t *tokenText, i int) bool {
 		return t.word(i+1) == "by" && t.endsOperand(i-1)
@@ -125,12 +88,6 @@ func sortClause(name string) unsupported {
 func timeTravel(name string) unsupported {
 	return unsupported{name, "A flow reads its sources as they are.", func(t *tokenText, i int) bool {
 		return t.words(i+1, "as", "of") && (t.is(i+3, Number) || t.is(i+3, String) || t.punctuation(i+3, "("))
-	}}
-}
-
-func infixWord(name, hint string) unsupported {
-	return unsupported{name, hint, func(t *tokenText, i int) bool {
-		return (t.word(i-1) == "not" || t.endsOperand(i-1)) && !t.punctuation(i+1, "(") && t.startsPrimary(i+1)
 	}}
 }
 

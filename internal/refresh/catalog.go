@@ -53,6 +53,25 @@ func (c catalog) Operators(names []string) (map[string]bool, error) {
 	return own, nil
 }
 
+// Functions implements rewrite.Catalog.
+func (c catalog) Functions(names []string) (map[string]bool, error) {
+	rows, err := c.session.Query(c.ctx, `
+		select distinct p.proname
+		  from pg_catalog.pg_proc p
+		  join pg_catalog.pg_namespace n on n.oid = p.pronamespace
+		 where p.proname = any ($1::text[])
+		   and n.nspname <> all ('{pg_catalog,rwproxy_compat}')
+		   and n.nspname = any (pg_catalog.current_schemas(true))`, names)
+	if err != nil {
+		return nil, err
+	}
+	own := make(map[string]bool, len(rows))
+	for _, r := range rows {
+		own[r[0].Text] = true
+	}
+	return own, nil
+}
+
 // Columns implements rewrite.Catalog.
 func (c catalog) Columns(query string) ([]string, error) {
 	description, err := c.session.Describe(c.ctx, query)

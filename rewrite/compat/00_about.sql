@@ -5,7 +5,7 @@
 -- Each is one expression, neither strict nor with settings of its own, so that
 -- the planner puts it in place of the call and a predicate can use an index.
 -- A body after "return" is bound when the function is created. Those of any
--- type cannot have one; theirs use no operator and no function, so that no
+-- type cannot have one; theirs name operators and functions in full, so that no
 -- search_path changes them.
 --
 -- A timestamp becomes a date in the session's time zone, as in Databricks. A

@@ -74,3 +74,34 @@ create or replace function rwproxy_compat.date_diff(end_date timestamptz, start_
     language sql stable parallel safe
     return end_date::date - start_date::date;
 
+-- Months from one day to another: whole if the days of the month are the same or
+-- both the last, else with days and seconds as parts of a month of 31 days.
+
+create or replace function rwproxy_compat.months_between(end_value timestamp, start_value timestamp, round_off boolean) returns double precision
+    language sql immutable parallel safe
+    return case
+        when extract(day from end_value) = extract(day from start_value)
+            or extract(day from end_value + interval '1 day') = 1 and extract(day from start_value + interval '1 day') = 1 then
+            (extract(year from end_value) - extract(year from start_value)) * 12 + extract(month from end_value) - extract(month from start_value)
+        when round_off then
+            pg_catalog.floor(((extract(year from end_value) - extract(year from start_value)) * 12 + extract(month from end_value) - extract(month from start_value)
+                + (extract(day from end_value) - extract(day from start_value)
+                    + (pg_catalog.floor(extract(epoch from end_value::time)) - pg_catalog.floor(extract(epoch from start_value::time))) / 86400) / 31)
+                * 100000000 + 0.5) / 100000000
+        else
+            (extract(year from end_value) - extract(year from start_value)) * 12 + extract(month from end_value) - extract(month from start_value)
+                + ((extract(day from end_value) - extract(day from start_value)) * 86400
+                    + pg_catalog.floor(extract(epoch from end_value::time)) - pg_catalog.floor(extract(epoch from start_value::time)))::double precision / 2678400
+    end::double precision;
+
+create or replace function rwproxy_compat.months_between(end_value timestamptz, start_value timestamptz, round_off boolean) returns double precision
+    language sql stable parallel safe
+    return rwproxy_compat.months_between(end_value::timestamp, start_value::timestamp, round_off);
+
+create or replace function rwproxy_compat.months_between(end_value timestamp, start_value timestamp) returns double precision
+    language sql immutable parallel safe
+    return rwproxy_compat.months_between(end_value, start_value, true);
+
+create or replace function rwproxy_compat.months_between(end_value timestamptz, start_value timestamptz) returns double precision
+    language sql stable parallel safe
+    return rwproxy_compat.months_between(end_value::timestamp, start_value::timestamp, true);

@@ -189,3 +189,41 @@ create or replace function rwproxy_compat.next_day(value timestamptz, day_of_wee
 create or replace function rwproxy_compat.curdate() returns date
     language sql stable parallel safe
     return current_date;
+
+-- trunc(date, unit): the first day of a date's period; NULL if the unit is unknown
+-- or below a week. PostgreSQL's trunc is of numbers: the translator tells them
+-- apart by the unit.
+
+create or replace function rwproxy_compat.truncate_date(value date, unit text) returns date
+    language sql immutable parallel safe
+    return pg_catalog.date_trunc(
+        case pg_catalog.upper(unit)
+            when 'YEAR' then 'year' when 'YYYY' then 'year' when 'YY' then 'year'
+            when 'QUARTER' then 'quarter'
+            when 'MONTH' then 'month' when 'MM' then 'month' when 'MON' then 'month'
+            when 'WEEK' then 'week'
+        end, value::date::timestamp)::date;
+
+create or replace function rwproxy_compat.truncate_date(value timestamp, unit text) returns date
+    language sql immutable parallel safe
+    return pg_catalog.date_trunc(
+        case pg_catalog.upper(unit)
+            when 'YEAR' then 'year' when 'YYYY' then 'year' when 'YY' then 'year'
+            when 'QUARTER' then 'quarter'
+            when 'MONTH' then 'month' when 'MM' then 'month' when 'MON' then 'month'
+            when 'WEEK' then 'week'
+        end, value::date::timestamp)::date;
+
+create or replace function rwproxy_compat.truncate_date(value timestamptz, unit text) returns date
+    language sql stable parallel safe
+    return pg_catalog.date_trunc(
+        case pg_catalog.upper(unit)
+            when 'YEAR' then 'year' when 'YYYY' then 'year' when 'YY' then 'year'
+            when 'QUARTER' then 'quarter'
+            when 'MONTH' then 'month' when 'MM' then 'month' when 'MON' then 'month'
+            when 'WEEK' then 'week'
+        end, value::date::timestamp)::date;
+
+create or replace function rwproxy_compat.truncate_date(value text, unit text) returns date
+    language sql stable parallel safe
+    return rwproxy_compat.truncate_date(value::timestamp, unit);

@@ -23,3 +23,21 @@ create or replace function rwproxy_compat.try_divide(dividend double precision, 
 create or replace function rwproxy_compat.rand() returns double precision
     language sql volatile parallel restricted
     return pg_catalog.random();
+
+-- DIV: whole times the divisor fits, towards zero.
+
+create or replace function rwproxy_compat.integral_divide(dividend smallint, divisor smallint) returns bigint
+    language sql immutable parallel safe
+    return dividend::bigint / divisor;
+
+create or replace function rwproxy_compat.integral_divide(dividend integer, divisor integer) returns bigint
+    language sql immutable parallel safe
+    return dividend::bigint / divisor;
+
+create or replace function rwproxy_compat.integral_divide(dividend bigint, divisor bigint) returns bigint
+    language sql immutable parallel safe
+    return dividend::bigint / divisor;
+
+create or replace function rwproxy_compat.integral_divide(dividend numeric, divisor numeric) returns bigint
+    language sql immutable parallel safe
+    return pg_catalog.div(dividend, divisor)::bigint;
