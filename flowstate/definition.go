@@ -165,10 +165,11 @@ func AddFlow(ctx context.Context, s pgsession.Session, target uint32, f Flow, se
 
 // Drop forgets a streaming table and drops its flow's view; it does nothing for
 // another table. The table itself is the session's to drop, afterwards: a view
-// that reads it would be in the way. It returns 42501 if the session's role may
-// not drop the table.
-func Drop(ctx context.Context, s pgsession.Session, target uint32) error {
-	_, err := newRequest("drop_table").number("target", int64(target)).send(ctx, s)
+// that reads it would be in the way. With cascade, so do the views that others
+// have built on the flow's. It returns 42501 if the session's role may not drop
+// the table, 2BP01 if something depends on the view.
+func Drop(ctx context.Context, s pgsession.Session, target uint32, cascade bool) error {
+	_, err := newRequest("drop_table").number("target", int64(target)).boolean("cascade", cascade).send(ctx, s)
 	return err
 }
 

@@ -57,7 +57,7 @@ func TestTextsAreInTheEncodingOfTheClient(t *testing.T) {
 		"set client_encoding = latin1")
 	const latin1, utf8 = "caf\xe9", "caf\u00e9"
 	flow := s.flow(latin1)
-	flow.Query = latin1
+	flow.Query, flow.Statement = latin1, latin1 // a flow of its own statement keeps its own name
 	ok(t, flowstate.Create(t.Context(), s, flowstate.StreamingTable{
 		Target: dailyName, Statement: latin1, Properties: map[string]string{"k": latin1}, Settings: settings, Flow: flow,
 	}))
@@ -176,13 +176,13 @@ func TestDropForgetsTheTableAndDropsItsView(t *testing.T) {
 	id := s.refresh(oid, flowstate.KindWindow, "true")
 
 	s.must("begin")
-	ok(t, flowstate.Drop(t.Context(), s, oid))
+	ok(t, flowstate.Drop(t.Context(), s, oid, false))
 	s.must("rollback")
 	if s.lookup("daily").Table == nil {
 		t.Fatal("the rollback did not bring the flow back")
 	}
 
-	ok(t, flowstate.Drop(t.Context(), s, oid))
+	ok(t, flowstate.Drop(t.Context(), s, oid, false))
 	s.must("drop table daily", "drop table orders")
 	if got := s.value("select refresh_id from rwproxy.refreshes"); got != id {
 		t.Errorf("history shows %s, want refresh %s of the dropped table", got, id)
@@ -191,7 +191,7 @@ func TestDropForgetsTheTableAndDropsItsView(t *testing.T) {
 		t.Errorf("last event: %s", got)
 	}
 	s.must("create table plain ()")
-	ok(t, flowstate.Drop(t.Context(), s, s.lookup("plain").OID))
+	ok(t, flowstate.Drop(t.Context(), s, s.lookup("plain").OID, false))
 }
 
 func TestSweepForgetsTablesDroppedWithoutRwproxy(t *testing.T) {

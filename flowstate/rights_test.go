@@ -104,7 +104,7 @@ func TestAStrangerSeesNothing(t *testing.T) {
 	_, err := flowstate.Lookup(t.Context(), d.stranger, dailyName)
 	refused(t, err, "42501", "permission denied for table daily")
 
-	ok(t, flowstate.Drop(t.Context(), d.owner, d.oid))
+	ok(t, flowstate.Drop(t.Context(), d.owner, d.oid, false))
 	d.owner.must("drop table daily")
 	if got := d.owner.value("select count(*) from rwproxy.refreshes"); got != "1" {
 		t.Error("the owner does not see the history of a dropped table")
@@ -151,7 +151,7 @@ func TestAStrangerChangesNothing(t *testing.T) {
 	refused(t, flowstate.Create(t.Context(), d.stranger, onOther), "42501", "must be owner of table other")
 	refused(t, flowstate.Replace(t.Context(), d.stranger, d.oid, withFlow), "42501", "must be owner of table daily")
 	refused(t, flowstate.AddFlow(t.Context(), d.stranger, d.oid, *mine, settings, ""), "42501", "must be owner of table daily")
-	refused(t, flowstate.Drop(t.Context(), d.stranger, d.oid), "42501", "must be owner of table daily")
+	refused(t, flowstate.Drop(t.Context(), d.stranger, d.oid, false), "42501", "must be owner of table daily")
 	refused(t, flowstate.Fail(t.Context(), d.stranger, flowstate.Failure{OID: d.oid, Error: pgdiag.New("XX000", "x"), StartedAt: time.Now()}),
 		"42501", "permission denied for table daily")
 
@@ -162,7 +162,7 @@ func TestAStrangerChangesNothing(t *testing.T) {
 	}
 	d.super.must("grant select, insert, delete on daily to " + d.strangerName)
 	d.stranger.start(d.oid, flowstate.KindWindow)
-	refused(t, flowstate.Drop(t.Context(), d.stranger, d.oid), "42501", "must be owner of table daily")
+	refused(t, flowstate.Drop(t.Context(), d.stranger, d.oid, false), "42501", "must be owner of table daily")
 }
 
 func TestAFlowsViewMustBeTheCallersOwn(t *testing.T) {
@@ -203,10 +203,10 @@ func TestRolesActAsPostgresLetsThem(t *testing.T) {
 	}
 
 	d.super.must("grant select, insert, delete on daily to "+d.ownerName, "set role "+d.ownerName)
-	refused(t, flowstate.Drop(t.Context(), d.super, d.oid), "42501", "must be owner of table daily")
+	refused(t, flowstate.Drop(t.Context(), d.super, d.oid, false), "42501", "must be owner of table daily")
 	d.super.must("reset role")
 	d.super.must("create schema theirs authorization "+d.ownerName, "alter table daily set schema theirs")
-	ok(t, flowstate.Drop(t.Context(), d.owner, d.oid)) // the owner of the schema may drop what is in it
+	ok(t, flowstate.Drop(t.Context(), d.owner, d.oid, false)) // the owner of the schema may drop what is in it
 }
 
 // A role's code runs in other roles' sessions: what it asks for then must be
@@ -305,5 +305,5 @@ func TestAnUnknownStepAndBlindTriggersAreErrors(t *testing.T) {
 		}
 	}
 	d.super.must("set session_replication_role = replica")
-	refused(t, flowstate.Drop(context.Background(), d.super, d.oid), "55000", "do not fire")
+	refused(t, flowstate.Drop(context.Background(), d.super, d.oid, false), "55000", "do not fire")
 }

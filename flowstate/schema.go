@@ -117,7 +117,7 @@ func refuseForeignOwner(ctx context.Context, tx pgx.Tx) error {
 		  join pg_roles r on r.oid = n.nspowner
 		 where n.nspname = any ($1)
 		   and not r.rolsuper
-		   and r.rolname <> current_user
+		   and r.rolname <> session_user
 		 limit 1`, schemas).Scan(&schema, &owner)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil

@@ -30,6 +30,10 @@ func NewService(url string) (*Service, error) {
 		return nil, err
 	}
 	config.RuntimeParams["application_name"] = "rwproxy"
+	// Whoever owns a database sets defaults for every session in it, ours
+	// included.
+	config.RuntimeParams["role"] = "none"
+	config.RuntimeParams["search_path"] = "pg_catalog"
 	return &Service{config: config, pools: map[string]*pool{}, installed: map[string]string{}}, nil
 }
 

@@ -45,7 +45,7 @@ func (p *parser) drop() (Statement, error) {
 			break
 		}
 	}
-	if !p.accept("CASCADE") {
+	if s.Cascade = p.accept("CASCADE"); !s.Cascade {
 		p.accept("RESTRICT")
 	}
 	if !p.atEnd() {

@@ -108,6 +108,7 @@ type Drop struct {
 	Text    string
 	Targets []Name
 	Native  string // DROP TABLE …
+	Cascade bool
 }
 
 // Tag implements Statement.

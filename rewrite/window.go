@@ -22,6 +22,9 @@ type WindowColumn struct {
 	// Type is what the view's column is cast to before the predicate sees it,
 	// "" when it has the target's type already.
 	Type string
+	// Collation is the target's, quoted and qualified, if the view's column has
+	// another: comparisons in the predicate depend on it. Else it is "".
+	Collation string
 	// Missing says that the flow's query has no such column: the predicate
 	// sees a NULL of Type, the row gets the column's default.
 	Missing bool
@@ -30,6 +33,11 @@ type WindowColumn struct {
 // Delete removes the window's rows from the target.
 func (w Window) Delete() string {
 	return "delete from " + w.Target + " as " + TargetAlias + w.where()
+}
+
+// Remaining returns one row: whether the target has rows in the window.
+func (w Window) Remaining() string {
+	return "select exists (select from " + w.Target + " as " + TargetAlias + w.where() + ")"
 }
 
 // Insert writes the rows of the flow's query that lie in the window.
@@ -96,14 +104,17 @@ func (w Window) source() string {
 	var columns []string
 	for _, c := range w.Columns {
 		name := QuoteIdentifier(c.Name)
-		switch {
-		case c.Missing:
-			columns = append(columns, "null::"+c.Type+" as "+name)
-		case c.Type != "":
-			columns = append(columns, "q."+name+"::"+c.Type+" as "+name)
-		default:
-			columns = append(columns, "q."+name)
+		value := "q." + name
+		if c.Missing {
+			value = "null"
 		}
+		if c.Type != "" {
+			value += "::" + c.Type
+		}
+		if c.Collation != "" {
+			value += " collate " + c.Collation
+		}
+		columns = append(columns, value+" as "+name)
 	}
 	return "from (select " + strings.Join(columns, ", ") + " from " + w.View + " as q) as " + TargetAlias
 }

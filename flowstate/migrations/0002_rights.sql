@@ -74,15 +74,16 @@ begin
 end
 $$;
 
--- require_view refuses a flow whose view is not the caller's own: with another
--- role's view, its owner could change what the caller's flow writes.
-create function rwproxy.require_view(caller name, flow_view oid) returns void
+-- require_view refuses a flow whose view belongs neither to the caller nor to
+-- the owner of the target: with another role's view, its owner could change what
+-- the flow writes.
+create function rwproxy.require_view(caller name, target oid, flow_view oid) returns void
 language plpgsql stable
 as $$
 declare
     relation record;
 begin
-    select c.relname, c.relkind, n.nspname, pg_catalog.pg_get_userbyid(c.relowner) as owner into relation
+    select c.relname, c.relkind, c.relowner, n.nspname, pg_catalog.pg_get_userbyid(c.relowner) as owner into relation
       from pg_catalog.pg_class c
       join pg_catalog.pg_namespace n on n.oid = c.relnamespace
      where c.oid = flow_view;
@@ -91,7 +92,9 @@ begin
     elsif relation.relkind <> 'v' or relation.nspname <> 'rwproxy_flows' then
         raise exception using errcode = 'wrong_object_type',
             message = pg_catalog.format('"%s" is not the view of a flow', relation.relname);
-    elsif relation.owner <> caller then
+    elsif relation.owner <> caller
+        and relation.relowner <> (select c.relowner from pg_catalog.pg_class c where c.oid = target)
+    then
         raise exception using errcode = 'insufficient_privilege',
             message = pg_catalog.format('must be owner of view %s', relation.relname);
     end if;

@@ -1,7 +1,7 @@
 -- What is stored of a streaming table and its flow.
 
 -- drop_view drops a flow's view. Its owner need not agree: the schema is ours.
-create function rwproxy.drop_view(flow_view oid) returns void
+create function rwproxy.drop_view(flow_view oid, dependents boolean default false) returns void
 language plpgsql
 as $$
 declare
@@ -12,7 +12,8 @@ begin
       join pg_catalog.pg_namespace n on n.oid = c.relnamespace
      where c.oid = flow_view and c.relkind = 'v' and n.nspname = 'rwproxy_flows';
     if found then
-        execute pg_catalog.format('drop view rwproxy_flows.%I', relation.relname);
+        execute pg_catalog.format('drop view rwproxy_flows.%I', relation.relname)
+            || case when dependents then ' cascade' else '' end;
     end if;
 end
 $$;
@@ -72,7 +73,7 @@ declare
 begin
     select t.* into before from rwproxy.streaming_table t where t.id = streaming_table;
     if arguments ->> 'flow_name' is not null and (flow_view is null or flow_view is distinct from before.view) then
-        perform rwproxy.require_view(caller, flow_view);
+        perform rwproxy.require_view(caller, before.target, flow_view);
         if exists (select from rwproxy.streaming_table t where t.view = flow_view) then
             raise exception using errcode = 'duplicate_object', message = 'the view is that of another flow';
         end if;
@@ -88,7 +89,7 @@ begin
           join pg_catalog.pg_class c on c.oid = t.target
           join pg_catalog.pg_class own on own.oid = before.target and own.relnamespace = c.relnamespace
          where t.id <> streaming_table
-           and t.flow_name = arguments ->> 'flow_name')
+           and case when t.flow_statement is null then c.relname else t.flow_name end = arguments ->> 'flow_name')
     then
         raise exception using errcode = 'duplicate_object',
             message = pg_catalog.format('flow "%s" already exists', arguments ->> 'flow_name'),
@@ -230,11 +231,12 @@ begin
         pg_catalog.jsonb_build_object('user_action',
             pg_catalog.jsonb_build_object('user_name', caller, 'action', 'DROP')));
     delete from rwproxy.streaming_table t where t.id = stored.id;
-    perform rwproxy.drop_view(stored.view);
+    perform rwproxy.drop_view(stored.view, coalesce((arguments ->> 'cascade')::boolean, false));
 end
 $$;
 
--- sweep forgets the streaming tables whose target was dropped without us. It
+-- sweep forgets the streaming tables whose target was dropped without us, and
+-- follows the tables that were renamed. It
 -- never fails and never waits: what it cannot do now is done at the next look.
 -- A view that others depend on stays.
 create function rwproxy.sweep() returns void
@@ -244,6 +246,13 @@ as $$
 declare
     gone rwproxy.streaming_table;
 begin
+    -- A flow that was defined with its table is called as the table is.
+    update rwproxy.streaming_table t
+       set flow_name = c.relname
+      from pg_catalog.pg_class c
+     where c.oid = t.target
+       and t.flow_statement is null
+       and t.flow_name <> c.relname;
     if not exists (
         select from rwproxy.streaming_table t
          where not exists (select from pg_catalog.pg_class c where c.oid = t.target)

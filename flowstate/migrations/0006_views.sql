@@ -4,7 +4,7 @@
 -- function in a user's WHERE must not see rows that the user does not.
 
 create view rwproxy.flows with (security_barrier) as
-select t.flow_name,
+select case when t.flow_statement is null then c.relname::text else t.flow_name end as flow_name,
        n.nspname::text as target_schema,
        c.relname::text as target_table,
        t.predicate,

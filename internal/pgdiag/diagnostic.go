@@ -26,12 +26,12 @@ type Diagnostic struct {
 	ColumnName     string
 	DataTypeName   string
 	ConstraintName string
+	Routine        string // of Postgres's source; what an error is, whatever the language of its message
 
 	internalPosition int
 	internalQuery    string
 	file             string
 	line             int
-	routine          string
 }
 
 // New returns an error of the given SQLSTATE.
@@ -91,7 +91,7 @@ func (d *Diagnostic) ErrorResponse() *pgproto3.ErrorResponse {
 		ConstraintName:      d.ConstraintName,
 		File:                d.file,
 		Line:                int32(d.line),
-		Routine:             d.routine,
+		Routine:             d.Routine,
 	}
 }
 
@@ -128,6 +128,6 @@ func FromErrorResponse(e *pgproto3.ErrorResponse) *Diagnostic {
 		internalQuery:    e.InternalQuery,
 		file:             e.File,
 		line:             int(e.Line),
-		routine:          e.Routine,
+		Routine:          e.Routine,
 	}
 }

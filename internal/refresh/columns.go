@@ -20,7 +20,7 @@ type column struct {
 	castType   string
 	hasDefault bool // or is generated, or identity: the target computes it
 	hasComment bool
-	collation  string // quoted, qualified; "" for the type's own
+	collation  string // quoted, qualified; "" for a type without
 }
 
 // definition is the column's type as ADD COLUMN takes it.
@@ -63,6 +63,18 @@ func byName(columns []column) map[string]column {
 	return m
 }
 
+// lostColumn returns a column of the view that the target does not have, "" if
+// there is none.
+func lostColumn(target, view []column) string {
+	inTarget := byName(target)
+	for _, c := range view {
+		if _, found := inTarget[c.name]; !found {
+			return c.name
+		}
+	}
+	return ""
+}
+
 // windowColumns pairs a target's columns with those of its flow's view. A
 // column that the view lacks is NULL in every row a refresh writes, unless the
 // target computes it; such a column is left out, so that Postgres refuses a
@@ -80,6 +92,9 @@ func windowColumns(target, view []column) []rewrite.WindowColumn {
 			w.Missing, w.Type = true, c.castType
 		case v.typ != c.typ:
 			w.Type = c.castType
+		}
+		if v.collation != c.collation {
+			w.Collation = c.collation
 		}
 		columns = append(columns, w)
 	}

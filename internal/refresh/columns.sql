@@ -12,9 +12,7 @@ select a.attname,
        (select quote_ident(n.nspname) || '.' || quote_ident(c.collname)
           from pg_catalog.pg_collation c
           join pg_catalog.pg_namespace n on n.oid = c.collnamespace
-          join pg_catalog.pg_type own on own.oid = a.atttypid
-         where c.oid = a.attcollation
-           and c.oid <> own.typcollation)
+         where c.oid = a.attcollation)
   from pg_catalog.pg_attribute a
   join lateral (
         with recursive domain (oid, typtype, typbasetype, has_default) as (

@@ -3,6 +3,7 @@ package refresh
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rwproxy/rwproxy/flowstate"
@@ -26,8 +27,7 @@ func (e *Engine) createStreamingTable(ctx context.Context, c Client, st *rewrite
 	case target == nil:
 		return e.createNew(ctx, c, st)
 	case st.IfNotExists:
-		c.Notice(pgdiag.New("42P07", fmt.Sprintf("relation %q already exists, skipping", target.Name)))
-		return nil
+		return notify(ctx, c, pgdiag.New("42P07", fmt.Sprintf("relation %q already exists, skipping", target.Name)))
 	case !st.OrRefresh:
 		return pgdiag.New("42P07", fmt.Sprintf("relation %q already exists", target.Name)).
 			WithDetail("TABLE_OR_VIEW_ALREADY_EXISTS").
@@ -50,24 +50,25 @@ func (e *Engine) createNew(ctx context.Context, c Client, st *rewrite.CreateStre
 		if err != nil {
 			return err
 		}
-		restore, err := pin(ctx, c, settings)
-		if err != nil {
+		if run.frame, err = enter(ctx, c, settings, run.began); err != nil {
 			return err
 		}
-		table, err := e.define(ctx, c, st, name, settings)
+		table, err := e.define(ctx, run.frame, st, name, settings)
 		if err != nil {
 			return err
 		}
 		if err := flowstate.Create(ctx, c, *table); err != nil {
 			return err
 		}
-		noticeStoredOnly(c, st)
+		if err := noticeStoredOnly(ctx, c, st); err != nil {
+			return err
+		}
 		if st.Flow != nil {
 			if err := run.inPlace(ctx, name); err != nil {
 				return err
 			}
 		}
-		return restore(ctx)
+		return run.frame.leave(ctx)
 	})
 	return run.settle(ctx, err)
 }
@@ -92,12 +93,17 @@ func creationName(ctx context.Context, s pgsession.Session, st *rewrite.CreateSt
 		}
 		name.Schema = rows[0][1].Text
 	}
+	if name.Schema == "pg_temp" || strings.HasPrefix(name.Schema, "pg_temp_") {
+		return name, pgdiag.New("0A000", "a streaming table cannot be temporary").
+			WithHint("Other sessions refresh it too; name a schema that is not temporary.").
+			At(rewrite.CharPosition(st.Text, name.Offset))
+	}
 	return name, nil
 }
 
 // define creates the table, and the view of its flow if it has one, and
 // returns what is to be stored.
-func (e *Engine) define(ctx context.Context, s pgsession.Session, st *rewrite.CreateStreamingTable, name rewrite.Name, settings map[string]string) (*flowstate.StreamingTable, error) {
+func (e *Engine) define(ctx context.Context, f *frame, st *rewrite.CreateStreamingTable, name rewrite.Name, settings map[string]string) (*flowstate.StreamingTable, error) {
 	table := &flowstate.StreamingTable{
 		Target:      name,
 		Statement:   st.Text,
@@ -112,23 +118,23 @@ func (e *Engine) define(ctx context.Context, s pgsession.Session, st *rewrite.Cr
 	var view string
 	if st.Flow != nil {
 		var err error
-		if query, err = readQuery(ctx, s, st.Text, st.Flow.Query, lexicalOf(settings)); err != nil {
+		if query, err = readQuery(ctx, f, st.Text, st.Flow.Query, lexicalOf(settings)); err != nil {
 			return nil, err
 		}
-		if view, err = query.createView(ctx, s, name); err != nil {
+		if view, err = query.createView(ctx, f, name); err != nil {
 			return nil, err
 		}
 	}
-	if err := createTarget(ctx, s, st, name, view); err != nil {
+	if err := createTarget(ctx, f, st, name, view); err != nil {
 		return nil, err
 	}
-	if err := checkPartitionBy(ctx, s, st, name); err != nil {
+	if err := checkPartitionBy(ctx, f.session, st, name); err != nil {
 		return nil, err
 	}
 	if st.Flow == nil {
 		return table, nil
 	}
-	flow, err := e.defineFlow(ctx, s, st.Text, name.Table, name, *st.Flow, query, view)
+	flow, err := e.defineFlow(ctx, f, st.Text, name.Table, name, *st.Flow, query, view)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +144,7 @@ func (e *Engine) define(ctx context.Context, s pgsession.Session, st *rewrite.Cr
 
 // createTarget creates the target table: with its declared columns, else with
 // those of the flow's view, else without any.
-func createTarget(ctx context.Context, s pgsession.Session, st *rewrite.CreateStreamingTable, name rewrite.Name, view string) error {
+func createTarget(ctx context.Context, f *frame, st *rewrite.CreateStreamingTable, name rewrite.Name, view string) error {
 	create := "create table " + name.SQL() + " ()"
 	switch {
 	case len(st.Columns) > 0:
@@ -146,10 +152,14 @@ func createTarget(ctx context.Context, s pgsession.Session, st *rewrite.CreateSt
 	case view != "":
 		create = "create table " + name.SQL() + " as select * from " + view + " with no data"
 	}
-	if _, err := s.Exec(ctx, create); err != nil {
+	err := f.asFlow(ctx, func() error {
+		_, err := f.session.Exec(ctx, create)
+		return err
+	})
+	if err != nil {
 		return withoutPosition(err)
 	}
-	return writeComments(ctx, s, st, name, nil)
+	return writeComments(ctx, f.session, st, name, nil)
 }
 
 func tableElements(st *rewrite.CreateStreamingTable) string {
@@ -240,12 +250,10 @@ func checkPartitionBy(ctx context.Context, s pgsession.Session, st *rewrite.Crea
 }
 
 // noticeStoredOnly says which clauses are stored and have no effect here.
-func noticeStoredOnly(c Client, st *rewrite.CreateStreamingTable) {
-	for _, n := range st.Notices {
-		c.Notice(n)
-	}
+func noticeStoredOnly(ctx context.Context, c Client, st *rewrite.CreateStreamingTable) error {
+	notices := slices.Clone(st.Notices)
 	notice := func(clause, hint string) {
-		c.Notice(pgdiag.New("01000", clause+" is stored but has no effect").WithHint(hint))
+		notices = append(notices, pgdiag.New("01000", clause+" is stored but has no effect").WithHint(hint))
 	}
 	if st.ClusterBy != nil {
 		notice("CLUSTER BY", "Create an index on the columns you filter by.")
@@ -256,4 +264,10 @@ func noticeStoredOnly(c Client, st *rewrite.CreateStreamingTable) {
 	if st.Schedule != nil {
 		notice("the schedule", "Run REFRESH STREAMING TABLE from your own scheduler.")
 	}
+	for _, n := range notices {
+		if err := notify(ctx, c, n); err != nil {
+			return err
+		}
+	}
+	return nil
 }

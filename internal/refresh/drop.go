@@ -31,7 +31,11 @@ func (e *Engine) drop(ctx context.Context, c Client, st *rewrite.Drop) error {
 		if droppable == 0 {
 			continue
 		}
-		if err := flowstate.Drop(ctx, c, droppable); err != nil {
+		// Before anything is locked that a refresh locks later.
+		if err := lockInTransaction(ctx, c, droppable); err != nil {
+			return err
+		}
+		if err := flowstate.Drop(ctx, c, droppable, st.Cascade); err != nil {
 			return err
 		}
 	}

@@ -78,12 +78,18 @@ func (e *Engine) Run(ctx context.Context, c Client, statement rewrite.Statement)
 }
 
 // inTransaction runs do in a transaction: the client's if it is in one, else
-// one of its own that commits when do succeeds.
+// one of its own.
 func inTransaction(ctx context.Context, c Client, do func() error) error {
 	if c.Joined() {
 		return do()
 	}
-	if _, err := c.Exec(ctx, "begin isolation level read committed"); err != nil {
+	return transaction(ctx, c, "begin isolation level read committed", do)
+}
+
+// transaction runs do in a transaction of its own, which commits when do
+// succeeds.
+func transaction(ctx context.Context, c Client, begin string, do func() error) error {
+	if _, err := c.Exec(ctx, begin); err != nil {
 		return err
 	}
 	if err := do(); err != nil {
@@ -91,6 +97,6 @@ func inTransaction(ctx context.Context, c Client, do func() error) error {
 		_, _ = c.Exec(ctx, "rollback")
 		return err
 	}
-	_, err := c.Exec(ctx, "commit")
+	_, err := c.Exec(ctx, "commit") // one that fails has rolled back
 	return err
 }

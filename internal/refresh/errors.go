@@ -45,6 +45,18 @@ func withoutPosition(err error) error {
 	return &plain
 }
 
+// withoutContext drops the position and the context of an error that arose in
+// a DO block of ours.
+func withoutContext(err error) error {
+	var d *pgdiag.Diagnostic
+	if !errors.As(err, &d) {
+		return err
+	}
+	plain := *d
+	plain.Position, plain.Where = 0, ""
+	return &plain
+}
+
 func undefinedTable(statement string, name rewrite.Name) *pgdiag.Diagnostic {
 	return pgdiag.New("42P01", fmt.Sprintf("relation %q does not exist", display(name))).
 		WithDetail("TABLE_OR_VIEW_NOT_FOUND").

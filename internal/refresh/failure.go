@@ -28,15 +28,12 @@ func (r *run) recordFailure(ctx context.Context, failure error) {
 	state := f.State()
 	r.engine.metrics.Refreshed(flowstate.TechniqueFullRecompute, r.plan.reason, state)
 
-	var err error
-	if !r.client.Joined() && ctx.Err() == nil {
-		if err = flowstate.Fail(ctx, r.client, f); err == nil {
-			return
-		}
+	if !r.client.Joined() && ctx.Err() == nil && flowstate.Fail(ctx, r.client, f) == nil {
+		return
 	}
 	detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
-	err = r.engine.service.Do(detached, r.client.Database(), func(s pgsession.Session) error {
+	err := r.engine.service.Do(detached, r.client.Database(), func(s pgsession.Session) error {
 		return flowstate.Fail(detached, s, f)
 	})
 	if err != nil {

@@ -2,6 +2,7 @@ package refresh
 
 import (
 	"context"
+	_ "embed" // SQL files
 	"fmt"
 	"strings"
 
@@ -13,7 +14,11 @@ import (
 
 // defineFlow checks a flow against its target and returns what is to be
 // stored. The view exists; the target has its columns.
-func (e *Engine) defineFlow(ctx context.Context, s pgsession.Session, statement, flowName string, target rewrite.Name, flow rewrite.ReplaceWhere, query *flowQuery, view string) (*flowstate.Flow, error) {
+func (e *Engine) defineFlow(ctx context.Context, f *frame, statement, flowName string, target rewrite.Name, flow rewrite.ReplaceWhere, query *flowQuery, view string) (*flowstate.Flow, error) {
+	s := f.session
+	if err := refuseOwnTarget(ctx, s, target, view); err != nil {
+		return nil, err
+	}
 	targetColumns, err := columnsOf(ctx, s, target.SQL())
 	if err != nil {
 		return nil, err
@@ -29,15 +34,11 @@ func (e *Engine) defineFlow(ctx context.Context, s pgsession.Session, statement,
 	if err := checkAssignable(ctx, s, target, view, viewColumns); err != nil {
 		return nil, err
 	}
-	condition, err := rewrite.TranslatePredicate(flow.Predicate,
-		rewrite.PredicateContext{Target: target, Query: &flow.Query, Lexical: query.lexical, Catalog: catalog{ctx, s}})
-	if err != nil {
-		return nil, rewrite.Locate(err, statement)
-	}
-	if err := checkPredicate(ctx, s, w, statement, condition); err != nil {
+	p := predicate{typed: flow.Predicate, statement: statement, lexical: query.lexical}
+	if err := p.read(ctx, f, w, target, &flow.Query); err != nil {
 		return nil, err
 	}
-	facts, err := readPredicateFacts(ctx, s, w, statement, condition, query.lexical)
+	volatile, err := p.isVolatile(ctx, f, w)
 	if err != nil {
 		return nil, err
 	}
@@ -45,10 +46,25 @@ func (e *Engine) defineFlow(ctx context.Context, s pgsession.Session, statement,
 		Name:              flowName,
 		View:              view,
 		Predicate:         strings.TrimSpace(flow.Predicate.Text),
-		Condition:         condition.SQL,
-		PredicateVolatile: facts.volatile,
+		Condition:         p.translation.SQL,
+		PredicateVolatile: volatile,
 		Query:             strings.TrimSpace(flow.Query.Text),
 	}, nil
+}
+
+//go:embed reads.sql
+var readsSQL string
+
+// refuseOwnTarget refuses a query that reads its own target: the rows it would
+// read are those that a refresh deletes first.
+func refuseOwnTarget(ctx context.Context, s pgsession.Session, target rewrite.Name, view string) error {
+	rows, err := s.Query(ctx, readsSQL, view, target.SQL())
+	if err != nil || rows[0][0].Text == "f" {
+		return err
+	}
+	return pgdiag.New("42P17", fmt.Sprintf("the flow's query reads its own target %q", display(target))).
+		WithDetail("A refresh deletes the rows of the window before it runs the query.").
+		WithHint("Read from the sources, or keep the state in another table.")
 }
 
 // checkColumns refuses a query that returns a column the target does not have.
@@ -103,17 +119,19 @@ func (e *Engine) createFlow(ctx context.Context, c Client, st *rewrite.CreateFlo
 		if err != nil {
 			return err
 		}
-		restore, err := pin(ctx, c, settings)
-		if err != nil {
+		if run.frame, err = enter(ctx, c, settings, run.began); err != nil {
 			return err
 		}
-		query, err := readQuery(ctx, c, st.Text, st.Flow.Query, lexicalOf(settings))
+		query, err := readQuery(ctx, run.frame, st.Text, st.Flow.Query, lexicalOf(settings))
 		if err != nil {
 			return err
 		}
 		name := target.QualifiedName()
-		view, err := query.createView(ctx, c, name)
+		view, err := query.createView(ctx, run.frame, name)
 		if err != nil {
+			return err
+		}
+		if err := giveToOwner(ctx, c, view, target.Owner); err != nil {
 			return err
 		}
 		if !target.Table.Declared {
@@ -121,7 +139,7 @@ func (e *Engine) createFlow(ctx context.Context, c Client, st *rewrite.CreateFlo
 				return err
 			}
 		}
-		flow, err := e.defineFlow(ctx, c, st.Text, st.Name, name, st.Flow, query, view)
+		flow, err := e.defineFlow(ctx, run.frame, st.Text, st.Name, name, st.Flow, query, view)
 		if err != nil {
 			return err
 		}
@@ -132,7 +150,7 @@ func (e *Engine) createFlow(ctx context.Context, c Client, st *rewrite.CreateFlo
 		if err := run.inPlace(ctx, name); err != nil {
 			return err
 		}
-		return restore(ctx)
+		return run.frame.leave(ctx)
 	})
 	return run.settle(ctx, err)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/rwproxy/rwproxy/flowstate"
-	"github.com/rwproxy/rwproxy/internal/pgsession"
 	"github.com/rwproxy/rwproxy/rewrite"
 )
 
@@ -24,18 +23,21 @@ type plan struct {
 	technique string
 	reason    string
 	window    string
-	checked   bool // rows may be stored with other values than the predicate saw
+	mayMove   bool // rows may be stored with other values than the predicate saw
+	mayKeep   bool // rows may survive the DELETE
 }
 
 func (r *run) makePlan(ctx context.Context, w rewrite.Window) (plan, error) {
-	p := plan{technique: flowstate.TechniqueFullRecompute, reason: r.reason(), window: w.Predicate, checked: r.plan.checked}
-	if !p.checked {
-		triggers, err := hasBeforeInsertTrigger(ctx, r.client, r.target.OID)
-		if err != nil {
-			return plan{}, err
-		}
-		p.checked = triggers
+	p := plan{technique: flowstate.TechniqueFullRecompute, reason: r.reason(), window: w.Predicate, mayMove: r.plan.mayMove}
+	facts, err := readTargetFacts(ctx, r.client, r.target.OID)
+	if err != nil {
+		return plan{}, err
 	}
+	if err := facts.refuse(r.target.Name); err != nil {
+		return plan{}, err
+	}
+	p.mayMove = p.mayMove || facts.beforeInsert
+	p.mayKeep = facts.beforeDelete
 	return p, nil
 }
 
@@ -60,23 +62,4 @@ func (r *run) reason() string {
 
 func (p plan) record() flowstate.PlanRecord {
 	return flowstate.PlanRecord{Technique: p.technique, Reason: p.reason, Window: p.window, Applied: p.window}
-}
-
-// hasBeforeInsertTrigger reports whether a row trigger of the target, or of a
-// partition of it, may change a row before it is stored.
-func hasBeforeInsertTrigger(ctx context.Context, s pgsession.Session, target uint32) (bool, error) {
-	const rowBeforeInsert = 1 | 2 | 4 // pg_trigger.tgtype
-	rows, err := s.Query(ctx, `
-		select exists (
-		       select from pg_catalog.pg_trigger t
-		        where t.tgtype & $2::int = $2::int
-		          and not t.tgisinternal
-		          and t.tgenabled <> 'D'
-		          and (t.tgrelid = $1::oid
-		               or t.tgrelid in (select relid from pg_catalog.pg_partition_tree($1::oid::regclass))))`,
-		int64(target), int64(rowBeforeInsert))
-	if err != nil {
-		return false, err
-	}
-	return rows[0][0].Text == "t", nil
 }

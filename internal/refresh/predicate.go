@@ -11,55 +11,85 @@ import (
 	"github.com/rwproxy/rwproxy/rewrite"
 )
 
-// checkPredicate has Postgres check a translated predicate against the target
+// predicate is a predicate that a client has sent.
+type predicate struct {
+	typed       rewrite.Span
+	statement   string // the whole statement, for positions
+	lexical     rewrite.Lexical
+	translation rewrite.Translation // set by read
+}
+
+// read translates the predicate and has Postgres check it against the target
 // and against the flow's query, so that it means the same on both sides of a
-// refresh. statement is what the client sent.
-func checkPredicate(ctx context.Context, s pgsession.Session, w rewrite.Window, statement string, t rewrite.Translation) error {
-	w.Predicate = t.SQL
+// refresh. query is what its qualifiers may refer to, nil for the target alone.
+func (p *predicate) read(ctx context.Context, f *frame, w rewrite.Window, target rewrite.Name, query *rewrite.Span) error {
+	return f.asFlow(ctx, func() error {
+		var err error
+		p.translation, err = rewrite.TranslatePredicate(p.typed, rewrite.PredicateContext{
+			Target: target, Query: query, Lexical: p.lexical, Catalog: catalog{ctx, f.session},
+		})
+		if err != nil {
+			return rewrite.Locate(err, p.statement)
+		}
+		w.Predicate = p.translation.SQL
+		if err := p.checkTarget(ctx, f.session, w); err != nil {
+			return err
+		}
+		return p.checkSource(ctx, f.session, w)
+	})
+}
+
+func (p *predicate) checkTarget(ctx context.Context, s pgsession.Session, w rewrite.Window) error {
 	probe := w.Probe()
 	description, err := s.Describe(ctx, probe)
 	if err != nil {
-		return predicateError(err, statement, t, probe[:w.PredicateOffset(probe)])
+		return p.locate(err, probe[:w.PredicateOffset(probe)])
 	}
 	if len(description.Parameters) > 0 {
 		return pgdiag.New("42P02", "a predicate cannot have parameters here").
 			WithHint("Write the values into the predicate.").
-			At(originPosition(statement, t, 1))
-	}
-	probe = w.ProbeSource()
-	if _, err := s.Describe(ctx, probe); err != nil {
-		err = predicateError(err, statement, t, probe[:w.PredicateOffset(probe)])
-		var d *pgdiag.Diagnostic
-		if errors.As(err, &d) && d.Code == "42703" {
-			d.Detail = "The target has it, the flow's query does not return it."
-			d.Hint = "Return the column from the query, or use columns that it returns."
-		}
-		return err
+			At(originPosition(p.statement, p.translation, 1))
 	}
 	return nil
 }
 
-// predicateError gives an error that Postgres reported in a WHERE clause of
-// ours its position in the client's statement, and the SQLSTATE of the
-// dialect where that differs.
-func predicateError(err error, statement string, t rewrite.Translation, prefix string) error {
+func (p *predicate) checkSource(ctx context.Context, s pgsession.Session, w rewrite.Window) error {
+	probe := w.ProbeSource()
+	_, err := s.Describe(ctx, probe)
+	if err == nil {
+		return nil
+	}
+	err = p.locate(err, probe[:w.PredicateOffset(probe)])
 	var d *pgdiag.Diagnostic
-	err = relocate(err, statement, t, utf8.RuneCountInString(prefix))
+	if errors.As(err, &d) && d.Code == "42703" {
+		d.Detail = "The target has it, the flow's query does not return it."
+		d.Hint = "Return the column from the query, or use columns that it returns."
+	}
+	return err
+}
+
+// locate gives an error that Postgres reported in a WHERE clause of ours its
+// position in the client's statement, and the SQLSTATE of the dialect where
+// that differs.
+func (p *predicate) locate(err error, prefix string) error {
+	var d *pgdiag.Diagnostic
+	err = relocate(err, p.statement, p.translation, utf8.RuneCountInString(prefix))
 	if !errors.As(err, &d) {
 		return err
 	}
 	own := *d
 	own.Message = strings.Replace(d.Message, " in WHERE", " in a predicate", 1)
+	own.Hint = strings.ReplaceAll(d.Hint, rewrite.TargetAlias+".", "")
 	switch {
 	case d.Code == "42601" && d.Position == 0:
 		// Postgres stumbles over the bracket that we closed behind it.
 		own.Message = "syntax error at the end of the predicate"
-		own.Position = originPosition(statement, t, utf8.RuneCountInString(t.SQL))
+		own.Position = rewrite.CharPosition(p.statement, p.typed.Offset+len(strings.TrimRight(p.typed.Text, " \t\r\n\f\v")))
 	case d.Code == "42803" || d.Code == "42P20":
 		own.Code = "42903"
 		own.Detail = "INVALID_WHERE_CONDITION"
 		own.Hint = "A predicate selects rows of the target one by one; compute the value in the flow's query and name its column."
-	case d.Code == "42804" && strings.HasPrefix(d.Message, "argument of WHERE"):
+	case d.Code == "42804" && d.Routine == "coerce_to_boolean":
 		own.Code = "42K09"
 		own.Message = strings.Replace(d.Message, "argument of WHERE", "predicate", 1)
 		own.Detail = "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN"
@@ -69,48 +99,48 @@ func predicateError(err error, statement string, t rewrite.Translation, prefix s
 	return &own
 }
 
-// predicateFacts is what Postgres says of a predicate's functions.
-type predicateFacts struct {
-	volatile bool
-}
-
-// readPredicateFacts stores the predicate in a view for a moment, which is the
-// only form in which Postgres names the functions and operators a text calls.
-// It refuses date/time strings that would be frozen in it.
-func readPredicateFacts(ctx context.Context, s pgsession.Session, w rewrite.Window, statement string, t rewrite.Translation, lexical rewrite.Lexical) (predicateFacts, error) {
-	w.Predicate = t.SQL
+// isVolatile reports whether the predicate may have other values each time it
+// is evaluated: it calls a volatile function, or one of the user's that is not
+// immutable and may read anything. The predicate is stored in a view for a
+// moment, which is the only form in which Postgres names the functions and
+// operators a text calls. Date/time strings that would be frozen are refused.
+func (p *predicate) isVolatile(ctx context.Context, f *frame, w rewrite.Window) (bool, error) {
+	w.Predicate = p.translation.SQL
 	view := viewSchema + "." + rewrite.QuoteIdentifier(viewName("predicate"))
-	if _, err := s.Exec(ctx, "create view "+view+" as "+w.Probe()); err != nil {
-		return predicateFacts{}, withoutPosition(err)
-	}
-	rows, err := s.Query(ctx, `
-		select pg_catalog.pg_get_viewdef(r.ev_class),
-		       exists (select
-		                 from pg_catalog.regexp_matches(r.ev_action::text, ':(?:funcid|opfuncid|aggfnoid|winfnoid) (\d+)', 'g') as called (oid)
-		                 join pg_catalog.pg_proc p on p.oid = called.oid[1]::oid
-		                where p.provolatile = 'v')
-		  from pg_catalog.pg_rewrite r
-		 where r.ev_class = $1::pg_catalog.regclass`, view)
+	err := f.asFlow(ctx, func() error { return quietly(ctx, f.session, "create view "+view+" as "+w.Probe()) })
 	if err != nil {
-		return predicateFacts{}, err
+		return false, withoutPosition(err)
 	}
-	if f := frozenWord(t.SQL, rows[0][0].Text, lexical); f != nil {
-		return predicateFacts{}, frozenError(f.word).
-			At(originPosition(statement, t, rewrite.CharPosition(t.SQL, f.offset)))
+	rows, err := f.session.Query(ctx, `
+		select pg_get_viewdef(r.ev_class),
+		       exists (select
+		                 from regexp_matches(r.ev_action::text, ':(?:funcid|opfuncid|aggfnoid|winfnoid) (\d+)', 'g') as called (oid)
+		                 join pg_proc p on p.oid = called.oid[1]::oid
+		                where p.provolatile = 'v'
+		                   or p.provolatile = 's' and p.pronamespace <> all ('{pg_catalog,rwproxy_compat}'::regnamespace[]))
+		  from pg_rewrite r
+		 where r.ev_class = $1::regclass`, view)
+	if err != nil {
+		return false, err
 	}
-	if _, err := s.Exec(ctx, "drop view "+view); err != nil {
-		return predicateFacts{}, err
+	if frozen := frozenWord(p.translation.SQL, rows[0][0].Text, p.lexical); frozen != nil {
+		return false, frozenError(frozen.word).
+			At(originPosition(p.statement, p.translation, rewrite.CharPosition(p.translation.SQL, frozen.offset)))
 	}
-	return predicateFacts{volatile: rows[0][1].Text == "t"}, nil
+	if _, err := f.session.Exec(ctx, "drop view "+view); err != nil {
+		return false, err
+	}
+	return rows[0][1].Text == "t", nil
 }
 
-// resolvePredicate replaces the clock in a predicate by typed literals, once a
-// refresh: DELETE and INSERT use the same text, history shows it, and the next
-// refresh compares its own with it. The flow's settings must be pinned.
-func resolvePredicate(ctx context.Context, s pgsession.Session, predicate string, lexical rewrite.Lexical) (string, error) {
-	return rewrite.ResolveTemporal(predicate, lexical, func(expression string) (string, error) {
-		rows, err := s.Query(ctx,
-			"select pg_catalog.quote_literal(("+expression+")::text) || '::' || pg_catalog.pg_typeof("+expression+")::text")
+// resolve replaces the clock in a predicate by typed literals, once a refresh:
+// DELETE and INSERT use the same text, history shows it, and the next refresh
+// compares its own with it. A literal is written in ISO 8601, which is read
+// alike under every DateStyle; the flow's time zone is pinned.
+func resolve(ctx context.Context, f *frame, condition string, lexical rewrite.Lexical) (string, error) {
+	return rewrite.ResolveTemporal(condition, lexical, func(expression string) (string, error) {
+		rows, err := f.session.Query(ctx,
+			"select quote_literal(to_jsonb("+expression+") #>> '{}') || '::' || pg_typeof("+expression+")::text")
 		if err != nil {
 			return "", err
 		}

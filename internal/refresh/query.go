@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"regexp"
 	"strings"
 
 	"github.com/rwproxy/rwproxy/internal/pgdiag"
@@ -20,19 +21,34 @@ type flowQuery struct {
 	translation rewrite.Translation
 	statement   string // the whole statement, for positions
 	lexical     rewrite.Lexical
+	pseudo      bool // a column is a row without a type
 }
+
+// Type OIDs of pg_type.dat.
+const (
+	oidRecord      = 2249
+	oidRecordArray = 2287
+)
 
 // readQuery translates a query and has Postgres check it. It fails as the
 // query itself would, at the same place of the client's own text.
-func readQuery(ctx context.Context, s pgsession.Session, statement string, q rewrite.Span, lexical rewrite.Lexical) (*flowQuery, error) {
-	translation, err := rewrite.TranslateQuery(q, catalog{ctx, s}, lexical)
+func readQuery(ctx context.Context, f *frame, statement string, q rewrite.Span, lexical rewrite.Lexical) (*flowQuery, error) {
+	query := &flowQuery{typed: q, statement: statement, lexical: lexical}
+	var description pgsession.Description
+	err := f.asFlow(ctx, func() (err error) {
+		if query.translation, err = rewrite.TranslateQuery(q, catalog{ctx, f.session}, lexical); err != nil {
+			return rewrite.Locate(err, statement)
+		}
+		if description, err = f.session.Describe(ctx, query.translation.SQL); err != nil {
+			return query.locate(err)
+		}
+		return nil
+	})
 	if err != nil {
-		return nil, rewrite.Locate(err, statement)
+		return nil, err
 	}
-	query := &flowQuery{typed: q, translation: translation, statement: statement, lexical: lexical}
-	description, err := s.Describe(ctx, translation.SQL)
-	if err != nil {
-		return nil, query.locate(err)
+	for _, c := range description.Columns {
+		query.pseudo = query.pseudo || c.TypeOID == oidRecord || c.TypeOID == oidRecordArray
 	}
 	if len(description.Parameters) > 0 {
 		return nil, pgdiag.New("42P02", "a flow's query cannot have parameters").
@@ -55,17 +71,18 @@ func (q *flowQuery) locate(err error) error {
 
 // createView stores the query as a view of the client's own, so that it reads
 // the sources with the author's rights, and returns its quoted, qualified name.
-func (q *flowQuery) createView(ctx context.Context, s pgsession.Session, target rewrite.Name) (string, error) {
+func (q *flowQuery) createView(ctx context.Context, f *frame, target rewrite.Name) (string, error) {
 	view := viewSchema + "." + rewrite.QuoteIdentifier(viewName(target.Table))
-	if err := quietly(ctx, s, "create view "+view+" as\n"+q.translation.SQL); err != nil {
-		if pgdiag.Code(err) == "42P16" {
+	err := f.asFlow(ctx, func() error { return quietly(ctx, f.session, "create view "+view+" as\n"+q.translation.SQL) })
+	if err != nil {
+		if pgdiag.Code(err) == "42P16" && !q.pseudo {
 			return "", pgdiag.New("42P16", "a flow cannot read temporary tables").
 				WithHint("Other sessions refresh it too; create the source as an ordinary table.").
 				At(rewrite.CharPosition(q.statement, q.typed.Offset))
 		}
 		return "", withoutPosition(err)
 	}
-	if err := q.refuseFrozenWords(ctx, s, view); err != nil {
+	if err := q.refuseFrozenWords(ctx, f.session, view); err != nil {
 		return "", err
 	}
 	return view, nil
@@ -101,7 +118,7 @@ func viewName(table string) string {
 // refuseFrozenWords refuses a query in which a string such as 'today' became a
 // constant date: the view would keep the day it was created on for ever.
 func (q *flowQuery) refuseFrozenWords(ctx context.Context, s pgsession.Session, view string) error {
-	rows, err := s.Query(ctx, "select pg_catalog.pg_get_viewdef($1::pg_catalog.regclass)", view)
+	rows, err := s.Query(ctx, "select pg_get_viewdef($1::regclass)", view)
 	if err != nil {
 		return err
 	}
@@ -139,6 +156,11 @@ func frozenWord(text, stored string, lexical rewrite.Lexical) *frozen {
 	return nil
 }
 
+// dateWords are the strings that Postgres reads as the current date or time,
+// alone, and as a bound or element of a range or an array.
+var dateWords = regexp.MustCompile(`(?i)\b(?:now|today|tomorrow|yesterday)\b`)
+
+// specialWords returns the date/time words in the strings of a text.
 func specialWords(text string, lexical rewrite.Lexical) []frozen {
 	tokens, err := rewrite.Tokens(text, lexical)
 	if err != nil {
@@ -146,16 +168,11 @@ func specialWords(text string, lexical rewrite.Lexical) []frozen {
 	}
 	var words []frozen
 	for _, t := range tokens {
-		if t.Kind != rewrite.String {
+		if t.Kind != rewrite.String && t.Kind != rewrite.DollarString {
 			continue
 		}
-		literal := text[t.Start:t.End]
-		word := strings.ToLower(strings.TrimSpace(strings.Trim(literal[strings.IndexByte(literal, '\''):], "'")))
-		for _, field := range strings.Fields(word) {
-			switch field {
-			case "now", "today", "tomorrow", "yesterday":
-				words = append(words, frozen{word: word, offset: t.Start})
-			}
+		for _, word := range dateWords.FindAllString(rewrite.StringValue(text[t.Start:t.End], lexical), -1) {
+			words = append(words, frozen{word: strings.ToLower(word), offset: t.Start})
 		}
 	}
 	return words

@@ -21,15 +21,6 @@ func (e *Engine) refresh(ctx context.Context, c Client, st *rewrite.Refresh) err
 	if err != nil {
 		return err
 	}
-	unlock, err := lockTarget(ctx, c, target.OID)
-	if err != nil {
-		return err
-	}
-	defer unlock(ctx)
-	// The refresh or the statement waited for may have changed the definition.
-	if target, err = e.refreshable(ctx, c, st); err != nil {
-		return err
-	}
 	run := newRun(e, c, flowstate.KindWindow)
 	run.target, run.text, run.where = target, st.Text, st.Where
 	switch {
@@ -37,6 +28,15 @@ func (e *Engine) refresh(ctx context.Context, c Client, st *rewrite.Refresh) err
 		run.kind = flowstate.KindFull
 	case st.Where != nil:
 		run.kind = flowstate.KindOverride
+	}
+	unlock, err := lockTarget(ctx, c, target.OID)
+	if err != nil {
+		return run.settle(ctx, err)
+	}
+	defer unlock(ctx)
+	// The refresh or the statement waited for may have changed the definition.
+	if run.target, err = e.refreshable(ctx, c, st); err != nil {
+		return err
 	}
 	if err := run.start(ctx); err != nil {
 		return err
@@ -107,22 +107,27 @@ func (r *run) joined(ctx context.Context) error {
 	if err := lockSources(ctx, r.client, r.target.Table.Flow.View); err != nil {
 		return err
 	}
-	restore, err := pin(ctx, r.client, r.target.Table.Settings)
-	if err != nil {
+	var err error
+	if r.frame, err = enter(ctx, r.client, r.target.Table.Settings, r.began); err != nil {
 		return err
 	}
 	if err := r.replaceWindow(ctx); err != nil {
 		return err
 	}
-	return restore(ctx)
+	return r.frame.leave(ctx)
 }
 
 // lockSources locks the base tables of a view against TRUNCATE and rewriting
 // ALTER TABLE, which do not respect snapshots, with the rights of its owner.
-// LOCK TABLE itself is refused in the implicit transaction of a pipeline.
 func lockSources(ctx context.Context, s pgsession.Session, view string) error {
-	_, err := s.Exec(ctx, "do "+rewrite.QuoteLiteral("begin lock table "+view+" in access share mode; end"))
-	return viewError(err, view)
+	return viewError(lockTable(ctx, s, view, "access share"), view)
+}
+
+// lockTable locks a table or view in a transaction of the client's. LOCK TABLE
+// itself is refused in the implicit transaction of a pipeline.
+func lockTable(ctx context.Context, s pgsession.Session, name, mode string) error {
+	_, err := s.Exec(ctx, "do "+rewrite.QuoteLiteral("begin lock table "+name+" in "+mode+" mode; end"))
+	return withoutContext(err)
 }
 
 // viewError adds the way out when the client may not read the flow's view,
@@ -149,7 +154,6 @@ func (r *run) owned(ctx context.Context) error {
 		if err == nil {
 			return nil
 		}
-		_, _ = r.client.Exec(ctx, "rollback") // fails only with the connection
 		if attempt == attempts || ctx.Err() != nil || !retryable(pgdiag.Code(err), attempt) {
 			return err
 		}
@@ -170,24 +174,21 @@ func retryable(code string, attempt int) bool {
 }
 
 func (r *run) attempt(ctx context.Context, exclusive bool) error {
-	if _, err := r.client.Exec(ctx, "begin isolation level repeatable read"); err != nil {
-		return err
-	}
-	// LOCK TABLE takes no snapshot; whatever comes next does.
-	if _, err := r.client.Exec(ctx, "lock table "+r.target.Table.Flow.View+" in access share mode"); err != nil {
-		return viewError(err, r.target.Table.Flow.View)
-	}
-	if exclusive {
-		if _, err := r.client.Exec(ctx, "lock table "+r.target.QualifiedName().SQL()+" in share row exclusive mode"); err != nil {
-			return withoutPosition(err)
+	return transaction(ctx, r.client, "begin isolation level repeatable read", func() error {
+		// LOCK TABLE takes no snapshot; whatever comes next does.
+		view := r.target.Table.Flow.View
+		if _, err := r.client.Exec(ctx, "lock table "+view+" in access share mode"); err != nil {
+			return viewError(err, view)
 		}
-	}
-	if _, err := pin(ctx, r.client, r.target.Table.Settings); err != nil {
-		return err
-	}
-	if err := r.replaceWindow(ctx); err != nil {
-		return err
-	}
-	_, err := r.client.Exec(ctx, "commit")
-	return err
+		if exclusive {
+			if _, err := r.client.Exec(ctx, "lock table "+r.target.QualifiedName().SQL()+" in share row exclusive mode"); err != nil {
+				return withoutPosition(err)
+			}
+		}
+		var err error
+		if r.frame, err = enter(ctx, r.client, r.target.Table.Settings, r.began); err != nil {
+			return err
+		}
+		return r.replaceWindow(ctx)
+	})
 }

@@ -33,33 +33,36 @@ func (e *Engine) replaceTable(ctx context.Context, c Client, st *rewrite.CreateS
 	}
 	run := newRun(e, c, flowstate.KindWindow)
 	err = inTransaction(ctx, c, func() error {
-		settings, err := authorSettings(ctx, c)
-		if err != nil {
+		settings := target.Table.Settings // of a flow that stays as it is
+		if st.Flow != nil || target.Table.Flow == nil {
+			if settings, err = authorSettings(ctx, c); err != nil {
+				return err
+			}
+		}
+		if run.frame, err = enter(ctx, c, settings, run.began); err != nil {
 			return err
 		}
-		restore, err := pin(ctx, c, settings)
-		if err != nil {
+		if err := e.redefine(ctx, run.frame, st, target, settings); err != nil {
 			return err
 		}
-		if err := e.redefine(ctx, c, st, target, settings); err != nil {
+		if err := noticeStoredOnly(ctx, c, st); err != nil {
 			return err
 		}
-		noticeStoredOnly(c, st)
 		if st.Flow != nil || target.Table.Flow != nil {
 			if err := run.inPlace(ctx, target.QualifiedName()); err != nil {
 				return err
 			}
 		}
-		return restore(ctx)
+		return run.frame.leave(ctx)
 	})
 	return run.settle(ctx, err)
 }
 
 // redefine changes the stored definition and the table's columns.
-func (e *Engine) redefine(ctx context.Context, s pgsession.Session, st *rewrite.CreateStreamingTable, target *flowstate.Target, settings map[string]string) error {
-	name := target.QualifiedName()
+func (e *Engine) redefine(ctx context.Context, f *frame, st *rewrite.CreateStreamingTable, target *flowstate.Target, settings map[string]string) error {
+	s, name := f.session, target.QualifiedName()
 	// Readers go on; other writers, who would meet half a definition, wait.
-	if _, err := s.Exec(ctx, "lock table "+name.SQL()+" in share row exclusive mode"); err != nil {
+	if err := lockTable(ctx, s, name.SQL(), "share row exclusive"); err != nil {
 		return err
 	}
 	old, err := columnsOf(ctx, s, name.SQL())
@@ -71,11 +74,11 @@ func (e *Engine) redefine(ctx context.Context, s pgsession.Session, st *rewrite.
 		PartitionBy: st.PartitionBy, Settings: settings, Declared: len(st.Columns) > 0, Flow: target.Table.Flow,
 	}
 	table.Schedule = scheduleText(st, settings)
-	if err := declareColumns(ctx, s, st, name, old); err != nil {
+	if err := declareColumns(ctx, f, st, name, old); err != nil {
 		return err
 	}
 	if st.Flow != nil {
-		if table.Flow, err = e.redefineFlow(ctx, s, st, target, settings); err != nil {
+		if table.Flow, err = e.redefineFlow(ctx, f, st, target, settings); err != nil {
 			return err
 		}
 	}
@@ -90,17 +93,21 @@ func (e *Engine) redefine(ctx context.Context, s pgsession.Session, st *rewrite.
 
 // declareColumns adds the declared columns that the table lacks, and refuses a
 // declaration that would change a type.
-func declareColumns(ctx context.Context, s pgsession.Session, st *rewrite.CreateStreamingTable, name rewrite.Name, old []column) error {
+func declareColumns(ctx context.Context, f *frame, st *rewrite.CreateStreamingTable, name rewrite.Name, old []column) error {
 	existing := byName(old)
 	for _, c := range st.Columns {
 		was, found := existing[c.Name]
 		if !found {
-			if _, err := s.Exec(ctx, "alter table "+name.SQL()+" add column "+columnElement(c)); err != nil {
+			err := f.asFlow(ctx, func() error {
+				_, err := f.session.Exec(ctx, "alter table "+name.SQL()+" add column "+columnElement(c))
+				return err
+			})
+			if err != nil {
 				return withoutPosition(err)
 			}
 			continue
 		}
-		typ, err := typeName(ctx, s, c.Type)
+		typ, err := typeName(ctx, f, c.Type)
 		if err != nil {
 			return err
 		}
@@ -112,13 +119,17 @@ func declareColumns(ctx context.Context, s pgsession.Session, st *rewrite.Create
 }
 
 // typeName is a type as format_type prints it, so that spellings compare.
-func typeName(ctx context.Context, s pgsession.Session, typ string) (string, error) {
-	description, err := s.Describe(ctx, "select null::"+typ)
+func typeName(ctx context.Context, f *frame, typ string) (string, error) {
+	var description pgsession.Description
+	err := f.asFlow(ctx, func() (err error) {
+		description, err = f.session.Describe(ctx, "select null::"+typ)
+		return err
+	})
 	if err != nil {
 		return "", withoutPosition(err)
 	}
 	c := description.Columns[0]
-	rows, err := s.Query(ctx, "select pg_catalog.format_type($1::oid, $2::int)", int64(c.TypeOID), int64(c.TypeModifier))
+	rows, err := f.session.Query(ctx, "select format_type($1::oid, $2::int)", c.TypeOID, c.TypeModifier)
 	if err != nil {
 		return "", err
 	}
@@ -133,19 +144,24 @@ func typeChange(column, from, to string) *pgdiag.Diagnostic {
 
 // redefineFlow replaces the flow's view and adds the columns that are new in
 // it. Roles that could read the old view can read the new one.
-func (e *Engine) redefineFlow(ctx context.Context, s pgsession.Session, st *rewrite.CreateStreamingTable, target *flowstate.Target, settings map[string]string) (*flowstate.Flow, error) {
-	name := target.QualifiedName()
-	query, err := readQuery(ctx, s, st.Text, st.Flow.Query, lexicalOf(settings))
+func (e *Engine) redefineFlow(ctx context.Context, f *frame, st *rewrite.CreateStreamingTable, target *flowstate.Target, settings map[string]string) (*flowstate.Flow, error) {
+	s, name := f.session, target.QualifiedName()
+	query, err := readQuery(ctx, f, st.Text, st.Flow.Query, lexicalOf(settings))
 	if err != nil {
 		return nil, err
 	}
-	view, err := query.createView(ctx, s, name)
+	view, err := query.createView(ctx, f, name)
 	if err != nil {
+		return nil, err
+	}
+	if err := giveToOwner(ctx, s, view, target.Owner); err != nil {
 		return nil, err
 	}
 	flowName := name.Table
 	if old := target.Table.Flow; old != nil {
-		flowName = old.Name
+		if old.Statement != "" {
+			flowName = old.Name
+		}
 	}
 	if old := target.Table.Flow; old != nil && old.View != "" {
 		if err := refuseTypeChanges(ctx, s, st, name, old.View, view); err != nil {
@@ -160,7 +176,7 @@ func (e *Engine) redefineFlow(ctx context.Context, s pgsession.Session, st *rewr
 			return nil, err
 		}
 	}
-	return e.defineFlow(ctx, s, st.Text, flowName, name, *st.Flow, query, view)
+	return e.defineFlow(ctx, f, st.Text, flowName, name, *st.Flow, query, view)
 }
 
 // refuseTypeChanges refuses a query whose column has neither the type it had
@@ -186,6 +202,17 @@ func refuseTypeChanges(ctx context.Context, s pgsession.Session, st *rewrite.Cre
 		}
 	}
 	return nil
+}
+
+// giveToOwner makes a flow's view that of the target's owner: the query reads
+// with that role's rights, whoever of those who may has changed it.
+func giveToOwner(ctx context.Context, s pgsession.Session, view, owner string) error {
+	rows, err := s.Query(ctx, "select current_user")
+	if err != nil || rows[0][0].Text == owner {
+		return err
+	}
+	_, err = s.Exec(ctx, "alter view "+view+" owner to "+rewrite.QuoteIdentifier(owner))
+	return err
 }
 
 // copyGrants gives the roles that may read one view the right to read another.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/rwproxy/rwproxy/flowstate"
 	"github.com/rwproxy/rwproxy/internal/pgdiag"
 	"github.com/rwproxy/rwproxy/rewrite"
@@ -17,6 +19,7 @@ type run struct {
 	kind    flowstate.Kind
 	began   time.Time
 	target  *flowstate.Target
+	frame   *frame
 	id      string        // "" until it is recorded
 	where   *rewrite.Span // of an override
 	text    string        // the statement, for positions
@@ -31,7 +34,7 @@ func newRun(e *Engine, c Client, kind flowstate.Kind) *run {
 }
 
 // inPlace refreshes inside the transaction that is open, for a statement that
-// has just written the definition and pinned its settings.
+// has just written the definition; its frame is entered.
 func (r *run) inPlace(ctx context.Context, name rewrite.Name) error {
 	target, err := flowstate.Lookup(ctx, r.client, name)
 	if err != nil {
@@ -59,8 +62,8 @@ func (r *run) start(ctx context.Context) error {
 	return nil
 }
 
-// replaceWindow plans, writes and records the refresh. The flow's settings are
-// pinned and its sources locked.
+// replaceWindow plans, writes and records the refresh. Its frame is entered
+// and its sources are locked.
 func (r *run) replaceWindow(ctx context.Context) error {
 	w, err := r.window(ctx)
 	if err != nil {
@@ -85,8 +88,7 @@ func (r *run) replaceWindow(ctx context.Context) error {
 // window is the rows to replace: those of the flow's predicate, or of the
 // override's, with the clock resolved.
 func (r *run) window(ctx context.Context) (rewrite.Window, error) {
-	table, flow := r.target.Table, r.target.Table.Flow
-	name := r.target.QualifiedName()
+	flow, name := r.target.Table.Flow, r.target.QualifiedName()
 	targetColumns, err := columnsOf(ctx, r.client, name.SQL())
 	if err != nil {
 		return rewrite.Window{}, err
@@ -95,21 +97,23 @@ func (r *run) window(ctx context.Context) (rewrite.Window, error) {
 	if err != nil {
 		return rewrite.Window{}, err
 	}
+	if lost := lostColumn(targetColumns, viewColumns); lost != "" {
+		return rewrite.Window{}, pgdiag.New("42703", fmt.Sprintf("column %q of relation %q does not exist", lost, r.target.Name)).
+			WithDetail("The flow's query returns it, and the table has lost it since.").
+			WithHint("Define the flow again with CREATE OR REFRESH STREAMING TABLE, or give the table the column back.")
+	}
 	w := rewrite.Window{Target: name.SQL(), View: flow.View, Columns: windowColumns(targetColumns, viewColumns)}
-	r.plan.checked = storingMayMove(targetColumns, viewColumns)
-	condition := flow.Condition
-	lexical := lexicalOf(table.Settings)
+	r.plan.mayMove = storingMayMove(targetColumns, viewColumns)
+	condition, lexical := flow.Condition, lexicalOf(r.target.Table.Settings)
 	if r.where != nil {
-		override, err := rewrite.TranslatePredicate(*r.where, rewrite.PredicateContext{Target: name, Lexical: lexical, Catalog: catalog{ctx, r.client}})
-		if err != nil {
-			return rewrite.Window{}, rewrite.Locate(err, r.text)
-		}
-		if err := checkPredicate(ctx, r.client, w, r.text, override); err != nil {
+		// What the user has just typed is read as the user's session reads it.
+		override := predicate{typed: *r.where, statement: r.text, lexical: lexicalOf(r.frame.own)}
+		if err := override.read(ctx, r.frame, w, name, nil); err != nil {
 			return rewrite.Window{}, err
 		}
-		condition = override.SQL
+		condition = override.translation.SQL
 	}
-	w.Predicate, err = resolvePredicate(ctx, r.client, condition, lexical)
+	w.Predicate, err = resolve(ctx, r.frame, condition, lexical)
 	return w, err
 }
 
@@ -120,24 +124,45 @@ func (r *run) write(ctx context.Context, w rewrite.Window) error {
 		// Not TRUNCATE: a reader must never see the table empty.
 		deleted.Predicate = ""
 	}
-	var err error
-	if r.deleted, err = r.client.Exec(ctx, deleted.Delete()); err != nil {
-		return withoutPosition(err)
+	return r.frame.asFlow(ctx, func() error {
+		if err := r.delete(ctx, deleted); err != nil {
+			return withoutPosition(err)
+		}
+		return withoutPosition(r.insert(ctx, w))
+	})
+}
+
+func (r *run) delete(ctx context.Context, w rewrite.Window) (err error) {
+	if err = r.frame.limit(ctx); err != nil {
+		return err
 	}
-	if !r.plan.checked {
+	if r.deleted, err = r.client.Exec(ctx, w.Delete()); err != nil || !r.plan.mayKeep {
+		return err
+	}
+	rows, err := r.client.Query(ctx, w.Remaining())
+	if err != nil || rows[0][0].Text == "f" {
+		return err
+	}
+	return pgdiag.New("55000", fmt.Sprintf("rows of table %q were not deleted", r.target.Name)).
+		WithDetail("A trigger of the table keeps rows that the refresh has to replace; writing them again would double them.").
+		WithHint("Disable the BEFORE DELETE trigger, or let it return OLD.")
+}
+
+func (r *run) insert(ctx context.Context, w rewrite.Window) (err error) {
+	if err = r.frame.limit(ctx); err != nil {
+		return err
+	}
+	if !r.plan.mayMove {
 		r.written, err = r.client.Exec(ctx, w.Insert())
-		return withoutPosition(err)
+		return err
 	}
 	var outside int64
-	if r.written, outside, err = insertChecked(ctx, r.client, w); err != nil {
-		return withoutPosition(err)
+	if r.written, outside, err = insertChecked(ctx, r.client, w); err != nil || outside == 0 {
+		return err
 	}
-	if outside > 0 {
-		return pgdiag.New("44000", fmt.Sprintf("%d rows of the flow's query would be stored outside its window", outside)).
-			WithDetail("A trigger of " + r.target.Name + ", or the length of a column, changes the values that the predicate selects by. The next refresh would not find these rows and would write them again.").
-			WithHint("Let the flow's query return the values as they are to be stored.")
-	}
-	return nil
+	return pgdiag.New("44000", fmt.Sprintf("%d rows of the flow's query would be stored outside its window", outside)).
+		WithDetail("A trigger of " + r.target.Name + ", or the length of a column, changes the values that the predicate selects by. The next refresh would not find these rows and would write them again.").
+		WithHint("Let the flow's query return the values as they are to be stored.")
 }
 
 // settle ends the refresh: it says what was done, or records why it failed.
@@ -153,11 +178,15 @@ func (r *run) settle(ctx context.Context, err error) error {
 	if !r.done {
 		return nil
 	}
-	r.client.Notice(&pgdiag.Diagnostic{Code: "00000", Message: fmt.Sprintf(
+	r.engine.metrics.Refreshed(r.plan.technique, r.plan.reason, flowstate.StateCompleted)
+	r.engine.logger.Debug("refreshed", r.fields()...)
+	err = notify(ctx, r.client, &pgdiag.Diagnostic{Code: "00000", Message: fmt.Sprintf(
 		"refreshed %s.%s: %s (%s), %d rows deleted, %d rows inserted in %d ms",
 		r.target.Schema, r.target.Name, r.plan.technique, r.plan.reason, r.deleted, r.written,
 		time.Since(r.began).Milliseconds())})
-	r.engine.metrics.Refreshed(r.plan.technique, r.plan.reason, flowstate.StateCompleted)
-	r.engine.logger.Debug("refreshed", r.fields()...)
+	if err != nil {
+		// The refresh has been done all the same.
+		r.engine.logger.Warn("client not notified", append(r.fields(), zap.Error(err))...)
+	}
 	return nil
 }

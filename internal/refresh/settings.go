@@ -2,71 +2,185 @@ package refresh
 
 import (
 	"context"
+	"strconv"
+	"strings"
+	"time"
 
+	"github.com/rwproxy/rwproxy/internal/pgdiag"
 	"github.com/rwproxy/rwproxy/internal/pgsession"
 )
 
-// A flow keeps the session settings that its query and predicate were written
-// under, and every refresh runs under them, whoever runs it. The names are
+// The settings of a session that are looked at by name here. The names are
 // those of pg_settings.
 const (
-	settingTimeZone        = "TimeZone"
-	settingDateStyle       = "DateStyle"
-	settingIntervalStyle   = "IntervalStyle"
-	settingSearchPath      = "search_path"
-	settingStandardStrings = "standard_conforming_strings"
+	settingTimeZone         = "TimeZone"
+	settingSearchPath       = "search_path"
+	settingStandardStrings  = "standard_conforming_strings"
+	settingStatementTimeout = "statement_timeout"
 )
 
-// compatSchema holds the Databricks functions that PostgreSQL lacks. It comes
-// last on a flow's search_path: the user's own functions and PostgreSQL's win.
-const compatSchema = "rwproxy_compat"
+// pinned are the settings that a flow keeps from the session it was written
+// in: those that change what an expression means. Every refresh runs under
+// them, whoever runs it.
+var pinned = []string{
+	settingTimeZone, "DateStyle", "IntervalStyle", settingSearchPath, settingStandardStrings,
+	"array_nulls", "bytea_output", "default_text_search_config", "extra_float_digits", "lc_monetary", "lc_numeric",
+	"lc_time", "transform_null_equals", "xmlbinary", "xmloption",
+}
+
+const (
+	// compatSchema holds the Databricks functions that PostgreSQL lacks. It
+	// comes last on a flow's search_path: the user's own functions and
+	// PostgreSQL's win.
+	compatSchema = "rwproxy_compat"
+	// ownPath is the search_path of the statements of ours: whoever wrote a
+	// flow could else put a function or operator in their way, and it would run
+	// with the rights of whoever refreshes.
+	ownPath = "pg_catalog"
+)
 
 // authorSettings returns the settings of the session to keep with a flow. The
 // search_path is resolved: "$user" means the author, whoever refreshes later.
+// PostgreSQL's own schema is left out of it, so that it is searched first.
 func authorSettings(ctx context.Context, s pgsession.Session) (map[string]string, error) {
 	rows, err := s.Query(ctx, `
-		select current_setting('TimeZone'), current_setting('DateStyle'), current_setting('IntervalStyle'),
-		       (select coalesce(string_agg(quote_ident(name) || ', ', '' order by place), '')
-		          from unnest(current_schemas(false)) with ordinality as path (name, place)),
-		       current_setting('standard_conforming_strings')`)
+		select s.name, pg_catalog.current_setting(s.name)
+		  from pg_catalog.unnest($1::pg_catalog.text[]) as s (name)`, pinned)
 	if err != nil {
 		return nil, err
 	}
-	r := rows[0]
-	return map[string]string{
-		settingTimeZone:        r[0].Text,
-		settingDateStyle:       r[1].Text,
-		settingIntervalStyle:   r[2].Text,
-		settingSearchPath:      r[3].Text + compatSchema,
-		settingStandardStrings: r[4].Text,
-	}, nil
+	settings := make(map[string]string, len(rows))
+	for _, r := range rows {
+		settings[r[0].Text] = r[1].Text
+	}
+	rows, err = s.Query(ctx, `
+		select s.name, pg_catalog.quote_ident(s.name)
+		  from pg_catalog.unnest(pg_catalog.current_schemas(false)) as s (name)`)
+	if err != nil {
+		return nil, err
+	}
+	var path []string
+	for _, r := range rows {
+		if r[0].Text != "pg_catalog" && !strings.HasPrefix(r[0].Text, "pg_temp") {
+			path = append(path, r[1].Text)
+		}
+	}
+	settings[settingSearchPath] = strings.Join(append(path, compatSchema), ", ")
+	return settings, nil
 }
 
-// pin sets a flow's settings for the rest of the transaction and returns what
-// puts the session's own back: SET LOCAL outlives a savepoint, and in a
-// client's transaction the client's later statements must not see them. After
-// an error nothing need be put back, the rollback does.
-func pin(ctx context.Context, s pgsession.Session, settings map[string]string) (restore func(context.Context) error, err error) {
+// frame is the time, within a transaction, in which a session runs a statement
+// of ours: a flow's settings are pinned, and the search_path is our own.
+type frame struct {
+	session pgsession.Session
+	path    string            // of the flow
+	own     map[string]string // what the session had
+	ends    time.Time         // by the session's statement_timeout; zero for none
+	limited bool              // statement_timeout is changed
+}
+
+// enter begins a frame for a statement that began at a time. The frame ends
+// with leave or, after an error, with the rollback.
+func enter(ctx context.Context, s pgsession.Session, flow map[string]string, began time.Time) (*frame, error) {
+	names, values := make([]string, 0, len(flow)), make([]string, 0, len(flow))
+	for name, value := range flow {
+		if name == settingSearchPath {
+			value = ownPath
+		}
+		names, values = append(names, name), append(values, value)
+	}
+	f := &frame{session: s, path: flow[settingSearchPath], own: make(map[string]string, len(flow)+1)}
+	// For each row the old value is read before the new one is set.
 	rows, err := s.Query(ctx, `
-		select current_setting('TimeZone'), current_setting('DateStyle'), current_setting('IntervalStyle'),
-		       current_setting('search_path'), current_setting('standard_conforming_strings')`)
+		select s.name, pg_catalog.current_setting(s.name), pg_catalog.set_config(s.name, s.value, true),
+		       pg_catalog.current_setting('statement_timeout')
+		  from pg_catalog.jsonb_each_text(
+		           pg_catalog.jsonb_object($1::pg_catalog.text[], $2::pg_catalog.text[])) as s (name, value)`, names, values)
 	if err != nil {
 		return nil, err
 	}
-	own := rows[0]
-	if err := setLocal(ctx, s, settings[settingTimeZone], settings[settingDateStyle], settings[settingIntervalStyle],
-		settings[settingSearchPath], settings[settingStandardStrings]); err != nil {
+	for _, r := range rows {
+		f.own[r[0].Text] = r[1].Text
+		f.own[settingStatementTimeout] = r[3].Text
+	}
+	if f.own[settingStatementTimeout] == "0" {
+		return f, nil
+	}
+	rows, err = s.Query(ctx, "select s.setting from pg_catalog.pg_settings s where s.name = 'statement_timeout'")
+	if err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context) error {
-		return setLocal(ctx, s, own[0].Text, own[1].Text, own[2].Text, own[3].Text, own[4].Text)
-	}, nil
+	milliseconds, err := strconv.ParseInt(rows[0][0].Text, 10, 64)
+	if err != nil {
+		return nil, err
+	}
+	f.ends = began.Add(time.Duration(milliseconds) * time.Millisecond)
+	return f, nil
 }
 
-func setLocal(ctx context.Context, s pgsession.Session, timeZone, dateStyle, intervalStyle, searchPath, standardStrings string) error {
-	_, err := s.Exec(ctx, `
-		select set_config('TimeZone', $1, true), set_config('DateStyle', $2, true), set_config('IntervalStyle', $3, true),
-		       set_config('search_path', $4, true), set_config('standard_conforming_strings', $5, true)`,
-		timeZone, dateStyle, intervalStyle, searchPath, standardStrings)
+// asFlow runs do under the flow's search_path: what it sends is the author's
+// text.
+func (f *frame) asFlow(ctx context.Context, do func() error) error {
+	if err := f.setPath(ctx, f.path); err != nil {
+		return err
+	}
+	if err := do(); err != nil {
+		return err
+	}
+	return f.setPath(ctx, ownPath)
+}
+
+func (f *frame) setPath(ctx context.Context, path string) error {
+	_, err := f.session.Exec(ctx, "select pg_catalog.set_config('search_path', $1, true)", path)
 	return err
+}
+
+// limit leaves the next statement what is left of the session's
+// statement_timeout: to the client a refresh is one statement.
+func (f *frame) limit(ctx context.Context) error {
+	if f.ends.IsZero() {
+		return nil
+	}
+	left := time.Until(f.ends).Milliseconds()
+	if left <= 0 {
+		return pgdiag.New("57014", "canceling statement due to statement timeout")
+	}
+	f.limited = true
+	_, err := f.session.Exec(ctx, "select pg_catalog.set_config('statement_timeout', $1, true)", left)
+	return err
+}
+
+// leave puts the session's own settings back: SET LOCAL outlives a savepoint,
+// and the client's later statements must not see ours.
+func (f *frame) leave(ctx context.Context) error {
+	names, values := make([]string, 0, len(f.own)), make([]string, 0, len(f.own))
+	for name, value := range f.own {
+		if name != settingStatementTimeout || f.limited {
+			names, values = append(names, name), append(values, value)
+		}
+	}
+	_, err := f.session.Exec(ctx, `
+		select pg_catalog.set_config(s.name, s.value, true)
+		  from pg_catalog.jsonb_each_text(
+		           pg_catalog.jsonb_object($1::pg_catalog.text[], $2::pg_catalog.text[])) as s (name, value)`, names, values)
+	return err
+}
+
+// noticeLevels are the values of client_min_messages that let a notice
+// through.
+var noticeLevels = map[string]bool{
+	"debug5": true, "debug4": true, "debug3": true, "debug2": true, "debug1": true, "log": true, "notice": true,
+}
+
+// notify sends a notice, if the client wants to see notices.
+func notify(ctx context.Context, c Client, d *pgdiag.Diagnostic) error {
+	rows, err := c.Query(ctx, "select pg_catalog.current_setting('client_min_messages')")
+	if err != nil {
+		return err
+	}
+	level := rows[0][0].Text
+	if noticeLevels[level] || level == "warning" && d.Severity == "WARNING" {
+		c.Notice(d)
+	}
+	return nil
 }
