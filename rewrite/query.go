@@ -91,13 +91,13 @@ func (t *tokenText) translateClause(clause queryClause, c Catalog) error {
 			t.insertBefore(item.alias, "AS ")
 		}
 	}
+	if err := t.translateSemiJoins(s); err != nil {
+		return err
+	}
 	for _, item := range s.items {
 		if err := t.translateStarExcept(s, item, c); err != nil {
 			return err
 		}
-	}
-	if err := t.translateSemiJoins(s); err != nil {
-		return err
 	}
 	if err := t.translateAliases(s, clause.outermost, c); err != nil {
 		return err

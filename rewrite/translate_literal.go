@@ -82,7 +82,8 @@ func (t *tokenText) quoteColumn(i int) {
 	ends := i+1 == len(t.tokens) || t.punctuation(i+1, ",") || t.closes(i+1) || t.is(i+1, Operator) ||
 		t.punctuation(i+1, "::") || t.word(i+1) == "from" || t.word(i+1) == "as" || t.word(i+1) == "is" ||
 		t.word(i+1) == "and" || t.word(i+1) == "or" || t.word(i+1) == "in" || t.word(i+1) == "like" || t.word(i+1) == "between"
-	if begins && ends && i > 0 {
+	isTrim := t.word(i-2) == "trim" && t.word(i+1) == "from"
+	if begins && ends && i > 0 && !isTrim {
 		t.replace(i, i+1, quoteAlways(t.word(i)))
 	}
 }
