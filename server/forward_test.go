@@ -93,6 +93,7 @@ var drops = map[string][]step{
 	"extended, bound, then aborted":      {{query("begin"), "Z"}, {batch(&pgproto3.Parse{Query: "drop table child"}, &pgproto3.Bind{DestinationPortal: "p"}, &pgproto3.Sync{}), "Z"}, {query("select 1/0"), "Z"}, {batch(&pgproto3.Execute{Portal: "p"}, &pgproto3.Sync{}), "Z"}},
 	"extended, mixed with a Query":       {{join(batch(run("drop table child")...), query("select 1; drop table t"), withSync(run("select 2")...)), "ZZ"}},
 	"a Query that is to be skipped":      {{join(batch(&pgproto3.Parse{Query: "selec"}), query("drop table child"), batch(&pgproto3.Sync{})), "Z"}, {query("select count(*) from child"), "Z"}},
+	"read before the drop":               {{query("select * from t; drop table t cascade; select 3"), "Z"}},
 	"several in one packet":              {{join(query("drop table child"), query("select 1"), query("drop table t; select 2"), query("select 3")), "ZZZZ"}},
 	"in a Query that COPY takes as data": {{join(query("copy t from stdin"), query("drop table child")), "$"}},
 }

@@ -184,7 +184,17 @@ func (s *session) runItem(i item, last, aborted bool) (failed bool, err error) {
 
 // runNative runs a statement of Postgres's with the answers of a simple query.
 func (s *session) runNative(text string, shift int, last bool) (failed bool, err error) {
-	return s.sendNative(text, &note{quiet: true, shift: shift, hold: last})
+	failed, err = s.sendNative(text, &note{quiet: true, shift: shift, hold: last})
+	if failed || err != nil || last {
+		return failed, err
+	}
+	// Its portal would keep the relations in use that a later statement alters.
+	// It cannot be closed together with Execute: that may begin a COPY.
+	s.owe(owesClose, &note{quiet: true})
+	if err := s.sendBackend(&pgproto3.Close{ObjectType: 'P'}); err != nil {
+		return false, err
+	}
+	return s.finishNative()
 }
 
 func (s *session) sendNative(text string, n *note) (failed bool, err error) {
