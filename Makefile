@@ -21,12 +21,17 @@ demo: build ## Start a Postgres, rwproxy and a worked example; ARGS=--once ends 
 	bin/rwproxy demo $(ARGS)
 
 .PHONY: test
-test: postgres ## Run every test against real Postgres; ARGS are go test's
-	$(GO) test $(RACE) $(ARGS) ./...
+test: postgres clients ## Run every test against real Postgres; ARGS are go test's
+	$(GO) test $(RACE) -timeout 30m $(ARGS) ./...
 
 .PHONY: bench
 bench: postgres ## Run the benchmarks; ARGS are go test's
 	$(GO) test -run '^$$' -bench . -benchmem $(ARGS) ./...
+
+# What the tests of other languages' drivers need. Installs only what is missing.
+.PHONY: clients
+clients:
+	integration/clients/install.sh
 
 # Fails early, and once, when no server binaries are installed.
 .PHONY: postgres

@@ -70,7 +70,7 @@ func (t *tokenText) translateSemiJoins(s selectClauses) error {
 	var condition []any
 	for at := first; at < s.from.to; {
 		if !t.isSemiJoin(at) {
-			return t.unsupported(first, "a SEMI or ANTI JOIN in front of another join", "Make it the last join, or use WHERE EXISTS (SELECT …).")
+			return t.unsupported(first, "a SEMI or ANTI JOIN in front of another join", "Make it the last join, or use WHERE EXISTS (SELECT ...).")
 		}
 		if len(condition) > 0 {
 			condition = append(condition, " AND ")
@@ -114,7 +114,7 @@ func (t *tokenText) semiJoin(i, end int) (condition []any, next int, err error) 
 		case w == "using" || w == "natural":
 			return nil, 0, t.unsupported(i, "SEMI or ANTI JOIN with "+strings.ToUpper(w), "Use ON.")
 		case w == "join", t.punctuation(k, ","), t.words(k, "lateral", "view"):
-			return nil, 0, t.unsupported(i, "a SEMI or ANTI JOIN in front of another join", "Make it the last join, or use WHERE EXISTS (SELECT …).")
+			return nil, 0, t.unsupported(i, "a SEMI or ANTI JOIN in front of another join", "Make it the last join, or use WHERE EXISTS (SELECT ...).")
 		}
 	}
 	if next == 0 {

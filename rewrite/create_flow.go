@@ -86,7 +86,7 @@ func (p *parser) flowInsert() error {
 }
 
 func (p *parser) refuseOnce() error {
-	return p.unsupported(p.i, "a flow that runs ONCE", "Use plain INSERT INTO … SELECT, or REFRESH STREAMING TABLE … WHERE, to back-fill.")
+	return p.unsupported(p.i, "a flow that runs ONCE", "Use plain INSERT INTO ... SELECT, or REFRESH STREAMING TABLE ... WHERE, to back-fill.")
 }
 
 // flowByName reads BY NAME REPLACE WHERE, behind the target.
@@ -99,7 +99,7 @@ func (p *parser) flowByName() error {
 	case p.wordsAt(p.i, "IF"):
 		return p.flowElement(p.i, "IF NOT EXISTS in a flow", "IF NOT EXISTS not supported for flows.")
 	case p.wordsAt(p.i, "REPLACE"):
-		return p.syntaxError(p.i, `syntax error at or near "REPLACE": in CREATE FLOW, BY NAME stands before REPLACE WHERE`)
+		return p.syntaxError(p.i, `syntax error at or near "`+p.text(p.i)+`": in CREATE FLOW, BY NAME stands before REPLACE WHERE`)
 	case p.atQuery(p.i):
 		err := p.expected(p.i, "BY NAME REPLACE WHERE")
 		return err.WithDetail(flowElement + "Only INSERT INTO by name flows supported.")

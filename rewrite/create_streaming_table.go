@@ -21,7 +21,7 @@ func (p *parser) createStreamingTable() (Statement, error) {
 	}
 	if p.wordsAt(p.i, "IF") {
 		if s.OrRefresh {
-			return nil, p.syntaxError(p.i, `syntax error at or near "IF": OR REFRESH and IF NOT EXISTS exclude each other`)
+			return nil, p.syntaxError(p.i, `syntax error at or near "`+p.text(p.i)+`": OR REFRESH and IF NOT EXISTS exclude each other`)
 		}
 		if err := p.expect("IF", "NOT", "EXISTS"); err != nil {
 			return nil, err
@@ -213,7 +213,7 @@ func readFlow(p *parser, s *CreateStreamingTable) (err error) {
 	case p.wordsAt(p.i, "REPLACE", "USING"):
 		return p.unsupported(p.i, "FLOW REPLACE USING", batchFlowHint)
 	case p.wordsAt(p.i, "BY", "NAME"):
-		return p.syntaxError(p.i, `syntax error at or near "BY": in CREATE STREAMING TABLE, BY NAME stands between the predicate and the query`)
+		return p.syntaxError(p.i, `syntax error at or near "`+p.text(p.i)+`": in CREATE STREAMING TABLE, BY NAME stands between the predicate and the query`)
 	}
 	if err := p.expect("REPLACE", "WHERE"); err != nil {
 		return err

@@ -2,7 +2,7 @@ package rewrite
 
 import "strings"
 
-const dropForm = "DROP STREAMING TABLE [IF EXISTS] name [, …] [CASCADE | RESTRICT]"
+const dropForm = "DROP STREAMING TABLE [IF EXISTS] name [, ...] [CASCADE | RESTRICT]"
 
 // parseDropTable reads DROP TABLE. What it cannot read Postgres is to refuse.
 func parseDropTable(sql string, o Lexical) (Statement, error) {

@@ -51,7 +51,7 @@ func (p *parser) replaceWhereQuery() (*ReplaceWhere, error) {
 		return nil, err
 	}
 	if i := p.top(start, end, func(i int) bool { return p.wordsAt(i, "BY", "NAME") }); i >= 0 {
-		return nil, p.syntaxError(i, `syntax error at or near "BY": in CREATE FLOW, BY NAME stands once, before REPLACE WHERE`)
+		return nil, p.syntaxError(i, `syntax error at or near "`+p.text(i)+`": in CREATE FLOW, BY NAME stands once, before REPLACE WHERE`)
 	}
 	switch {
 	case end == start:

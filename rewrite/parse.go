@@ -51,8 +51,8 @@ func (p *parser) refuse(form form) error {
 		at := p.find(0, "PRIVATE")
 		return p.unsupported(at, "a PRIVATE streaming table", "Leave PRIVATE out and use GRANT to say who may read the table.")
 	case createOrReplaceFlow:
-		return p.unsupported(2, "replacing a flow", "Use CREATE OR REFRESH STREAMING TABLE … "+
-			"FLOW REPLACE WHERE … BY NAME … to change the flow of a table.")
+		return p.unsupported(2, "replacing a flow", "Use CREATE OR REFRESH STREAMING TABLE ... "+
+			"FLOW REPLACE WHERE ... BY NAME ... to change the flow of a table.")
 	case dropFlow:
 		return p.unsupported(0, "DROP FLOW", "DROP TABLE of its target drops a flow; "+
 			"CREATE OR REFRESH STREAMING TABLE changes it.")

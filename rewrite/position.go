@@ -20,5 +20,5 @@ func excerpt(text string) string {
 	if len(text) <= excerptLength {
 		return text
 	}
-	return strings.ToValidUTF8(text[:excerptLength], "") + "…"
+	return strings.ToValidUTF8(text[:excerptLength], "") + "..."
 }

@@ -69,7 +69,7 @@ func (t *tokenText) translateArrayType(i, element int) error {
 	for open := depth; open > 0; closes++ {
 		text := t.text(closes)
 		if !t.is(closes, Operator) || strings.Trim(text, ">") != "" || len(text) > open {
-			return t.syntaxErrorWithHint(closes, "An ARRAY<…> ends with >.")
+			return t.syntaxErrorWithHint(closes, "An ARRAY<...> ends with >.")
 		}
 		open -= len(text)
 	}

@@ -19,8 +19,8 @@ var unsupportedAt = map[string][]unsupported{
 			return t.startsFromItem(i) && (t.punctuation(i+1, "(") || t.isName(i+1) && !t.continuesQuery(i+1))
 		},
 	}},
-	"pivot":      {pivot("PIVOT", "Use one aggregate with FILTER (WHERE …) for each column.")},
-	"unpivot":    {pivot("UNPIVOT", "Use CROSS JOIN LATERAL (VALUES …).")},
+	"pivot":      {pivot("PIVOT", "Use one aggregate with FILTER (WHERE ...) for each column.")},
+	"unpivot":    {pivot("UNPIVOT", "Use CROSS JOIN LATERAL (VALUES ...).")},
 	"cluster":    {sortClause("CLUSTER BY")},
 	"distribute": {sortClause("DISTRIBUTE BY")},
 	"sort":       {sortClause("SORT BY")},
@@ -51,7 +51,7 @@ func (t *tokenText) refuseUnsupported(i int) error {
 	case t.operator(i, ">>>") && !t.ownOperators[">>>"]:
 		return t.unsupported(i, "the operator >>>", "Use >> on numbers that are not negative.")
 	case t.punctuation(i, "$") && i+1 < len(t.tokens) && t.text(i+1) == "{":
-		return t.unsupported(i, "a variable in ${…}", "Write the value.")
+		return t.unsupported(i, "a variable in ${...}", "Write the value.")
 	case t.punctuation(i, ":") && !t.inSubscript(i) && t.endsOperand(i-1):
 		return t.unsupported(i, "the JSON path operator :", "Use -> and ->> on jsonb.")
 	case t.punctuation(i, ":") && !t.inSubscript(i) && t.is(i+1, Word):

@@ -78,7 +78,7 @@ begin
         raise exception using errcode = 'feature_not_supported',
             message = pg_catalog.format('streaming table "%s" has no flow', relation.relname),
             detail = 'PIPELINE_DATASET_WITHOUT_FLOW',
-            hint = 'Add one with CREATE FLOW … AS INSERT INTO … BY NAME REPLACE WHERE ….';
+            hint = 'Add one with CREATE FLOW ... AS INSERT INTO ... BY NAME REPLACE WHERE ....';
     elsif not exists (
         select from rwproxy.refresh_lock l where l.target = relation.oid and l.pid = pg_catalog.pg_backend_pid()
     ) then

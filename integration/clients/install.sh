@@ -20,4 +20,7 @@ if ((${#packages[@]})); then
     apt-get install --yes --no-install-recommends "${packages[@]}"
 fi
 
-(cd node && npm ci --ignore-scripts --no-audit --no-fund)
+# npm writes its own lock file when it is done.
+if [[ ! node/node_modules/.package-lock.json -nt node/package-lock.json ]]; then
+    (cd node && npm ci --ignore-scripts --no-audit --no-fund)
+fi

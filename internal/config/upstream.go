@@ -87,7 +87,7 @@ func parseUpstream(value string) (*Upstream, error) {
 // it: a string that could not be taken apart may have its password anywhere.
 func describe(err error) string {
 	const (
-		form    = "not a libpq URL (postgres://user:password@host:port/database) or keyword string (host=… port=… user=…)"
+		form    = "not a libpq URL (postgres://user:password@host:port/database) or keyword string (host=... port=... user=...)"
 		percent = "; special characters in a URL's password must be percent-encoded"
 	)
 	text := err.Error()

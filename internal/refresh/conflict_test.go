@@ -102,3 +102,13 @@ func TestAFlowWhoseTargetIsDroppedMeanwhileSaysSo(t *testing.T) {
 		t.Errorf("got %v, want %v", err, got)
 	}
 }
+
+func TestAnOldSnapshotIsToldThatRwproxyIsNew(t *testing.T) {
+	t.Parallel()
+	s := newDatabase(t).connect()
+	s.must("create table src (a int)", "begin isolation level serializable", "select 1 from src")
+	s.joined = true
+	s.fails("40001", "create streaming table dst flow replace where a > 0 by name select a from src")
+	s.must("rollback", "begin isolation level serializable", "create streaming table dst flow replace where a > 0 by name select a from src", "commit")
+	s.expect("select count(*) from dst", "0")
+}

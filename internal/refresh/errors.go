@@ -73,14 +73,14 @@ func notStreamingTable(statement string, name rewrite.Name) *pgdiag.Diagnostic {
 func withoutFlow(statement string, name rewrite.Name) *pgdiag.Diagnostic {
 	return pgdiag.New("0A000", fmt.Sprintf("streaming table %q has no flow", display(name))).
 		WithDetail("PIPELINE_DATASET_WITHOUT_FLOW").
-		WithHint("Add one with CREATE FLOW … AS INSERT INTO " + display(name) + " BY NAME REPLACE WHERE ….").
+		WithHint("Add one with CREATE FLOW ... AS INSERT INTO " + display(name) + " BY NAME REPLACE WHERE ....").
 		At(rewrite.CharPosition(statement, name.Offset))
 }
 
 func viewGone(statement string, name rewrite.Name) *pgdiag.Diagnostic {
 	return pgdiag.New("55000", fmt.Sprintf("the view that holds the query of streaming table %q no longer exists", display(name))).
 		WithDetail("A source of the query was dropped with CASCADE.").
-		WithHint("Define the flow again with CREATE OR REFRESH STREAMING TABLE … FLOW REPLACE WHERE ….").
+		WithHint("Define the flow again with CREATE OR REFRESH STREAMING TABLE ... FLOW REPLACE WHERE ....").
 		At(rewrite.CharPosition(statement, name.Offset))
 }
 

@@ -110,7 +110,7 @@ func (e *Engine) createFlow(ctx context.Context, c Client, st *rewrite.CreateFlo
 	case target.Table.Flow != nil:
 		return pgdiag.New("42710", fmt.Sprintf("table %q already has a REPLACE WHERE flow %q", target.Name, target.Table.Flow.Name)).
 			WithDetail("Only one flow may target a streaming table.").
-			WithHint("CREATE OR REFRESH STREAMING TABLE … FLOW REPLACE WHERE … changes the flow it has.").
+			WithHint("CREATE OR REFRESH STREAMING TABLE ... FLOW REPLACE WHERE ... changes the flow it has.").
 			At(rewrite.CharPosition(st.Text, st.Target.Offset))
 	}
 	run := newRun(e, c, flowstate.KindWindow)

@@ -57,7 +57,7 @@ func readQuery(ctx context.Context, f *frame, statement string, q rewrite.Span, 
 	}
 	if len(description.Columns) == 0 {
 		return nil, pgdiag.New("42601", "a flow's query must return columns").
-			WithHint("Use SELECT, WITH … SELECT, VALUES or TABLE.").
+			WithHint("Use SELECT, WITH ... SELECT, VALUES or TABLE.").
 			At(rewrite.CharPosition(statement, q.Offset))
 	}
 	return query, nil

@@ -14,7 +14,7 @@ import (
 // refresh is REFRESH [STREAMING] TABLE.
 func (e *Engine) refresh(ctx context.Context, c Client, st *rewrite.Refresh) error {
 	if st.Async {
-		return pgdiag.New("0A000", "REFRESH … ASYNC is not supported").
+		return pgdiag.New("0A000", "REFRESH ... ASYNC is not supported").
 			WithHint("Leave ASYNC out: the statement returns when the refresh is done.")
 	}
 	target, err := e.refreshable(ctx, c, st)
@@ -71,7 +71,7 @@ func (e *Engine) refreshable(ctx context.Context, c Client, st *rewrite.Refresh)
 	case st.Full && !target.Table.ResetAllowed():
 		return nil, pgdiag.New("42000", fmt.Sprintf("table %q cannot be fully refreshed", target.Name)).
 			WithDetail("TABLE_NOT_RESETTABLE: its table property pipelines.reset.allowed is false.").
-			WithHint("Use REFRESH STREAMING TABLE … WHERE to recompute a part of it.").
+			WithHint("Use REFRESH STREAMING TABLE ... WHERE to recompute a part of it.").
 			At(rewrite.CharPosition(st.Text, st.Target.Offset))
 	}
 	return target, nil

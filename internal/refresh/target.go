@@ -3,6 +3,7 @@ package refresh
 import (
 	"context"
 	"strconv"
+	"strings"
 
 	"github.com/rwproxy/rwproxy/flowstate"
 	"github.com/rwproxy/rwproxy/internal/pgdiag"
@@ -17,7 +18,16 @@ func (e *Engine) ensureInstalled(ctx context.Context, c Client) error {
 	if err != nil || installed {
 		return err
 	}
-	return e.service.EnsureInstalled(ctx, c.Database())
+	if err := e.service.EnsureInstalled(ctx, c.Database()); err != nil || !c.Joined() {
+		return err
+	}
+	rows, err := c.Query(ctx, "select pg_catalog.current_setting('transaction_isolation')")
+	if err != nil || strings.HasPrefix(rows[0][0].Text, "read ") {
+		return err
+	}
+	return pgdiag.New("40001", "could not serialize access: rwproxy has just been installed in this database").
+		WithDetail("The snapshot of this transaction is older.").
+		WithHint("Run the transaction again.")
 }
 
 // lookup finds a relation and, if it is a streaming table, its definition; nil
