@@ -19,6 +19,7 @@ const (
 	dropFlow
 	alterStreamingTable
 	explainRefresh
+	insert
 )
 
 // heads are the first words that make a statement ours. Of two heads the
@@ -53,10 +54,17 @@ const longestHead = 4
 // the lexer, and reads no further than a word that decides.
 func headOf(l lexer) form {
 	l.backticks = true
-	words := l.words(longestHead, "CREATE", "REFRESH", "DROP", "ALTER", "EXPLAIN")
+	start := l
+	words := l.words(longestHead, "CREATE", "REFRESH", "DROP", "ALTER", "EXPLAIN", "INSERT", "WITH")
 	if len(words) > 0 && isKeyword(words[0], "EXPLAIN") {
 		if l.explained() {
 			return explainRefresh
+		}
+		return native
+	}
+	if len(words) > 0 && isAnyKeyword(words[0], "INSERT", "WITH") {
+		if start.isOurInsert() {
+			return insert
 		}
 		return native
 	}

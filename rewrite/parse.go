@@ -33,6 +33,8 @@ func Parse(sql string, o Lexical) (Statement, error) {
 		return nil, p.refreshMaterializedView()
 	case dropStreamingTable:
 		return p.dropStreamingTable()
+	case insert:
+		return p.insert()
 	default:
 		return nil, p.refuse(form)
 	}

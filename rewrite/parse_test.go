@@ -6,6 +6,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -81,6 +82,8 @@ func show(sql string, statement rewrite.Statement, err error) string {
 			lines = append(lines, "drop", showName(sql, target))
 		}
 		return showLines(append(lines, "native", s.Native)...)
+	case *rewrite.Insert:
+		return showInsert(sql, s)
 	}
 	return "not ours"
 }
@@ -106,6 +109,38 @@ func showTable(sql string, s *rewrite.CreateStreamingTable) string {
 	}
 	for _, notice := range s.Notices {
 		lines = append(lines, strings.ToLower(notice.Severity), showDiagnostic(sql, notice))
+	}
+	return showLines(lines...)
+}
+
+func showInsert(sql string, s *rewrite.Insert) string {
+	replaces := map[rewrite.Replaced]string{
+		rewrite.ReplacesNothing: "nothing", rewrite.ReplacesWhere: "where", rewrite.ReplacesUsing: "using",
+		rewrite.ReplacesOn: "on", rewrite.ReplacesPartition: "partition",
+	}
+	lines := []string{"insert", showName(sql, s.Target), "replaces", replaces[s.Replaces], "with", showSpan(sql, s.With)}
+	names := func(what string, columns ...rewrite.ColumnName) {
+		for _, c := range columns {
+			lines = append(lines, what, strings.TrimSpace(fmt.Sprintf("%q at %.8s", c.Name, sql[c.Offset:])))
+		}
+	}
+	if s.Alias != nil {
+		names("alias", *s.Alias)
+	}
+	names("column", s.Columns...)
+	lines = append(lines, "by name", yes(s.ByName))
+	for _, c := range s.Partition {
+		names("partition", c.ColumnName)
+		lines = append(lines, "  value", showSpan(sql, c.Value))
+	}
+	names("using", s.Using...)
+	lines = append(lines, "condition", showSpan(sql, &s.Condition), "query", showSpan(sql, &s.Query))
+	if s.Values > 0 {
+		lines = append(lines, "values", strconv.Itoa(s.Values))
+	}
+	lines = append(lines, "default", yes(s.HasDefault))
+	if s.SourceAlias != nil {
+		names("source alias", *s.SourceAlias)
 	}
 	return showLines(lines...)
 }

@@ -5,7 +5,7 @@ package rewrite
 // Strings and comments count too, so true means that Split and Parse have to
 // look; false is certain. It reads the text once and allocates nothing.
 func MayBeOurs(sql []byte) bool {
-	drop := false
+	drop, insert := false, false
 	for i := 0; i < len(sql); {
 		if !isWordByte[sql[i]] {
 			i++
@@ -21,16 +21,25 @@ func MayBeOurs(sql []byte) bool {
 				return true
 			}
 			drop = drop || isLowered(word, "drop")
-		case 5:
-			if drop && isLowered(word, "table") {
+			if insert && isLowered(word, "name") {
 				return true
 			}
+		case 5:
+			if (drop || insert) && isLowered(word, "table") {
+				return true
+			}
+		case 6:
+			if insert && isLowered(word, "schema") {
+				return true
+			}
+			insert = insert || isLowered(word, "insert")
 		case 7:
-			if isLowered(word, "refresh") {
+			if isLowered(word, "refresh") || insert && isLowered(word, "replace") {
 				return true
 			}
 		case 9:
-			if isLowered(word, "streaming") {
+			if isLowered(word, "streaming") ||
+				insert && (isLowered(word, "overwrite") || isLowered(word, "partition")) {
 				return true
 			}
 		}

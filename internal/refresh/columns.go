@@ -21,6 +21,8 @@ type column struct {
 	hasDefault bool // or is generated, or identity: the target computes it
 	hasComment bool
 	collation  string // quoted, qualified; "" for a type without
+	computed   bool   // the target alone makes its values
+	defaultSQL string // what DEFAULT stands for, "" for NULL or when computed
 }
 
 // definition is the column's type as ADD COLUMN takes it.
@@ -50,6 +52,8 @@ func columnsOf(ctx context.Context, s pgsession.Session, relation string) ([]col
 			hasDefault: r[3].Text == "t",
 			hasComment: r[4].Text == "t",
 			collation:  r[5].Text,
+			computed:   r[6].Text == "t",
+			defaultSQL: r[7].Text,
 		})
 	}
 	return columns, nil

@@ -12,7 +12,14 @@ select a.attname,
        (select quote_ident(n.nspname) || '.' || quote_ident(c.collname)
           from pg_catalog.pg_collation c
           join pg_catalog.pg_namespace n on n.oid = c.collnamespace
-         where c.oid = a.attcollation)
+         where c.oid = a.attcollation),
+       a.attgenerated <> '' or a.attidentity = 'a',
+       case when a.attidentity = 'd'
+            then format('pg_catalog.nextval(%L::pg_catalog.regclass)', pg_get_serial_sequence($1, a.attname))
+            when a.attgenerated = '' and a.attidentity = ''
+            then (select pg_get_expr(d.adbin, d.adrelid)
+                    from pg_catalog.pg_attrdef d
+                   where d.adrelid = a.attrelid and d.adnum = a.attnum) end
   from pg_catalog.pg_attribute a
   join lateral (
         with recursive domain (oid, typtype, typbasetype, has_default) as (

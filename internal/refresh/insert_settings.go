@@ -1,0 +1,103 @@
+package refresh
+
+import (
+	"context"
+	_ "embed" // SQL files
+	"strings"
+
+	"github.com/rwproxy/rwproxy/internal/pgdiag"
+	"github.com/rwproxy/rwproxy/internal/pgsession"
+	"github.com/rwproxy/rwproxy/rewrite"
+)
+
+// The settings of Databricks that an INSERT honours. PostgreSQL keeps them, as
+// settings of an extension it does not know: SET, SET LOCAL and RESET work.
+const (
+	settingConstraintCheck = "spark.databricks.delta.replaceWhere.constraintCheck.enabled"
+	settingDataColumns     = "spark.databricks.delta.replaceWhere.dataColumns.enabled"
+	settingOverwriteMode   = "spark.sql.sources.partitionOverwriteMode"
+)
+
+// insertSettings are the settings of the session that an INSERT depends on.
+type insertSettings struct {
+	lexical    rewrite.Lexical
+	searchPath string // the session's own
+	isolation  string // of a transaction that replaces rows
+	checks     bool   // REPLACE WHERE checks what it writes
+	dynamic    bool   // INSERT OVERWRITE replaces the partitions it writes to
+}
+
+//go:embed insert_settings.sql
+var insertSettingsSQL string
+
+func readInsertSettings(ctx context.Context, s pgsession.Session) (insertSettings, error) {
+	rows, err := s.Query(ctx, insertSettingsSQL, settingConstraintCheck, settingDataColumns, settingOverwriteMode)
+	if err != nil {
+		return insertSettings{}, err
+	}
+	r := rows[0]
+	settings := insertSettings{
+		lexical:    rewrite.Lexical{BackslashEscapes: r[0].Text == "off"},
+		searchPath: r[1].Text,
+		isolation:  "repeatable read",
+	}
+	if r[2].Text == "serializable" {
+		settings.isolation = r[2].Text
+	}
+	if settings.checks, err = booleanSetting(settingConstraintCheck, r[3].Text); err != nil {
+		return settings, err
+	}
+	dataColumns, err := booleanSetting(settingDataColumns, r[4].Text)
+	switch {
+	case err != nil:
+		return settings, err
+	case !dataColumns:
+		return settings, pgdiag.New("0A000", settingDataColumns+" cannot be false").
+			WithHint("REPLACE WHERE takes every column of a table; RESET the setting.")
+	}
+	switch mode := strings.ToLower(r[5].Text); mode {
+	case "", "static":
+	case "dynamic":
+		settings.dynamic = true
+	default:
+		return settings, invalidSetting(settingOverwriteMode, r[5].Text, "static or dynamic")
+	}
+	return settings, nil
+}
+
+// booleanSetting reads a setting that is true when it is not set.
+func booleanSetting(name, value string) (bool, error) {
+	switch strings.ToLower(value) {
+	case "", "true", "on", "yes", "1":
+		return true, nil
+	case "false", "off", "no", "0":
+		return false, nil
+	}
+	return false, invalidSetting(name, value, "true or false")
+}
+
+func invalidSetting(name, value, want string) *pgdiag.Diagnostic {
+	return pgdiag.New("22023", "invalid value for "+name+": "+rewrite.QuoteLiteral(value)).
+		WithHint("It is " + want + ".")
+}
+
+// apply puts the functions of Databricks behind the session's search_path for
+// the rest of the transaction. Where they are not installed nothing is found
+// there.
+func (o insertSettings) apply(ctx context.Context, s pgsession.Session) error {
+	path := compatSchema
+	if o.searchPath != "" {
+		path = o.searchPath + ", " + compatSchema
+	}
+	return setSearchPath(ctx, s, path)
+}
+
+// restore undoes apply: SET LOCAL outlives a savepoint.
+func (o insertSettings) restore(ctx context.Context, s pgsession.Session) error {
+	return setSearchPath(ctx, s, o.searchPath)
+}
+
+func setSearchPath(ctx context.Context, s pgsession.Session, path string) error {
+	_, err := s.Exec(ctx, "select pg_catalog.set_config('search_path', $1, true)", path)
+	return err
+}
