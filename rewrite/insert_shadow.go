@@ -24,7 +24,7 @@ func (s *Insert) Shadow() string {
 		}
 	}
 	if s.has(s.With) || s.has(&s.Query) {
-		parts = append(parts, "rwproxy_rows as (insert into "+target+s.shadowColumns()+"\n"+s.shadowText(s.Query)+")")
+		parts = append(parts, "rwproxy_rows as ("+s.shadowRows(target)+")")
 	}
 	for i, c := range s.Partition {
 		if s.has(c.Value) {
@@ -54,26 +54,41 @@ func (s *Insert) withList() (recursive, list string) {
 	return recursive, text[tokens[first].Start:]
 }
 
-// shadowColumns is the column list of the INSERT, as far as the text tells.
-func (s *Insert) shadowColumns() string {
+// shadowRows is the query under an INSERT. Where BY NAME needs a database to
+// tell the columns, it is the query alone; a parameter that is a column of it
+// by itself is text then.
+func (s *Insert) shadowRows(target string) string {
+	query := s.shadowText(s.Query)
+	columns, known := s.shadowColumns()
+	if !known {
+		return "select from (" + query + "\n) as " + sourceAlias
+	}
+	return "insert into " + target + columns + "\n" + query
+}
+
+// shadowColumns is the column list of the INSERT, if the text tells it.
+func (s *Insert) shadowColumns() (list string, known bool) {
 	var names []string
 	for _, c := range s.Columns {
 		names = append(names, QuoteIdentifier(c.Name))
 	}
 	if s.ByName {
 		source := readSource(PredicateContext{Query: &s.Query, Lexical: s.lexical})
+		if len(source.items) == 0 {
+			return "", false
+		}
 		for _, item := range source.items {
 			name := source.text.outputName(item)
 			if name == "" || source.text.star(item) {
-				return ""
+				return "", false
 			}
 			names = append(names, QuoteIdentifier(name))
 		}
 	}
 	if names == nil {
-		return ""
+		return "", true
 	}
-	return " (" + strings.Join(names, ", ") + ")"
+	return " (" + strings.Join(names, ", ") + ")", true
 }
 
 func (s *Insert) shadowDelete(target string) string {

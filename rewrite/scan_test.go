@@ -27,6 +27,14 @@ func TestOrdinaryTextIsToldFromOursByItsWords(t *testing.T) {
 		"drop table":                           true,
 		"/**/CREATE/**/FLOW/**/f":              true,
 		"drop view a; truncate table b":        true,
+		"replace overwrite by name insert":     false,
+		"insert into t select 1":               false,
+		"INSERT INTO t BY NAME select 1":       true,
+		"insert into t replace where":          true,
+		"insert overwrite t":                   true,
+		"insert into/**/table t":               true,
+		"insert into t partition (a = 1)":      true,
+		"insert with schema evolution into t":  true,
 	} {
 		if got := rewrite.MayBeOurs([]byte(sql)); got != want {
 			t.Errorf("%q: got %v", sql, got)

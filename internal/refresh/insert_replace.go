@@ -108,7 +108,7 @@ func conditionError(err error) error {
 	case d.Code == "42702":
 		own.Detail = "DELTA_INSERT_REPLACE_ON_AMBIGUOUS_COLUMNS_IN_CONDITION"
 		own.Hint = "Both the table and the query have the column; qualify it with the alias of one."
-	case d.Code == "42703", d.Code == "42P01" && strings.HasPrefix(d.Message, "missing FROM-clause"):
+	case d.Code == "42703", d.Code == "42P01" && strings.Contains(d.Message, "FROM-clause entry"):
 		own.Code = "42703"
 		own.Detail = "DELTA_INSERT_REPLACE_ON_UNRESOLVED_COLUMNS_IN_CONDITION"
 	case d.Code == "42804" && strings.HasPrefix(d.Message, "argument of WHERE"):
