@@ -40,7 +40,9 @@ func SubstituteParameters(sql string, o Lexical, literal func(n int) string) (Tr
 		if err != nil || n == 0 {
 			return Translation{}, NoParameter(sql, token.Start)
 		}
-		edits = append(edits, edit{token.Start, token.End, "(" + literal(int(n)) + ")", replacing})
+		edits = append(edits, edit{
+			start: token.Start, end: token.End, replacement: "(" + literal(int(n)) + ")", order: replacing,
+		})
 	}
 	var b translationBuilder
 	b.edited(sql, 0, edits, 0, len(sql))

@@ -70,8 +70,8 @@ func (t *tokenText) subscripted(i int) int {
 }
 
 // quotableWords are words that PostgreSQL reserves and that Databricks users
-// have for columns. None begins an expression.
-var quotableWords = wordSet(`analyze analyse authorization both check collation column concurrently constraint default
+// have for columns. None begins an expression; DEFAULT would, in VALUES.
+var quotableWords = wordSet(`analyze analyse authorization both check collation column concurrently constraint
 	deferrable desc end foreign freeze grant initially leading limit offset order placing primary references symmetric
 	trailing using variadic window`)
 

@@ -20,6 +20,8 @@ type insertion struct {
 	client    Client
 	statement *rewrite.Insert
 	settings  insertSettings
+	frame     *frame
+	began     time.Time
 	target    insertTarget
 	sql       rewrite.Overwrite
 	deletes   []rewrite.Translation
@@ -35,8 +37,7 @@ func (e *Engine) insert(ctx context.Context, c Client, st *rewrite.Insert) (tag 
 	if at := st.Parameter(); at >= 0 {
 		return "", rewrite.NoParameter(st.Text, at)
 	}
-	i := &insertion{engine: e, client: c, statement: st}
-	began := time.Now()
+	i := &insertion{engine: e, client: c, statement: st, began: time.Now()}
 	if c.Joined() {
 		err = i.joined(ctx)
 	} else {
@@ -45,8 +46,8 @@ func (e *Engine) insert(ctx context.Context, c Client, st *rewrite.Insert) (tag 
 	if err != nil {
 		return "", err
 	}
-	e.logger.Info("inserted", zap.String(keyDatabase, c.Database()), zap.String(keyTarget, i.target.schema+"."+i.target.name),
-		zap.Int64(keyDeleted, i.deleted), zap.Int64(keyInserted, i.inserted), zap.Duration(keyDuration, time.Since(began)))
+	e.logger.Debug("inserted", zap.String(keyDatabase, c.Database()), zap.String(keyTarget, i.target.schema+"."+i.target.name),
+		zap.Int64(keyDeleted, i.deleted), zap.Int64(keyInserted, i.inserted), zap.Duration(keyDuration, time.Since(i.began)))
 	return "INSERT 0 " + strconv.FormatInt(i.inserted, 10), nil
 }
 
@@ -66,7 +67,7 @@ func (i *insertion) joined(ctx context.Context) error {
 	if err := i.run(ctx); err != nil {
 		return err
 	}
-	return i.settings.restore(ctx, i.client)
+	return i.frame.leave(ctx)
 }
 
 // prepare finds out what the statement means, in the transaction that is open.
@@ -75,10 +76,23 @@ func (i *insertion) prepare(ctx context.Context) error {
 	if i.settings, err = readInsertSettings(ctx, i.client); err != nil {
 		return err
 	}
-	if err := i.settings.apply(ctx, i.client); err != nil {
+	if err := i.enter(ctx); err != nil {
 		return err
 	}
 	return i.plan(ctx)
+}
+
+// enter begins the frame in which the client's text is read: it may use the
+// functions of Databricks, after everything that its own search_path finds.
+// Where they are not installed nothing is found there.
+func (i *insertion) enter(ctx context.Context) error {
+	path := compatSchema
+	if i.settings.searchPath != "" {
+		path = i.settings.searchPath + ", " + compatSchema
+	}
+	var err error
+	i.frame, err = enter(ctx, i.client, map[string]string{settingSearchPath: path}, i.began)
+	return err
 }
 
 // owned inserts in a transaction of its own.
@@ -88,16 +102,12 @@ func (i *insertion) prepare(ctx context.Context) error {
 // rewriting ALTER TABLE that commits between the two does not respect the
 // snapshot, and the source would be seen as empty.
 func (i *insertion) owned(ctx context.Context) error {
-	if _, err := i.client.Exec(ctx, "begin"); err != nil {
+	err := transaction(ctx, i.client, "begin", func() (err error) {
+		if err = i.prepare(ctx); err == nil {
+			i.sources, err = lockedTables(ctx, i.client)
+		}
 		return err
-	}
-	err := i.prepare(ctx)
-	if err == nil {
-		i.sources, err = lockedTables(ctx, i.client)
-	}
-	if _, rollbackErr := i.client.Exec(ctx, "rollback"); err == nil {
-		err = rollbackErr
-	}
+	})
 	if err != nil {
 		return err
 	}
@@ -113,7 +123,6 @@ func (i *insertion) owned(ctx context.Context) error {
 		if err == nil {
 			return nil
 		}
-		_, _ = i.client.Exec(ctx, "rollback") // fails only with the connection
 		if attempt == attempts || ctx.Err() != nil || !retryable(pgdiag.Code(err), attempt) {
 			return err
 		}
@@ -125,25 +134,20 @@ func (i *insertion) attempt(ctx context.Context, exclusive bool) error {
 	if i.replaces() {
 		begin = "begin isolation level " + i.settings.isolation
 	}
-	if _, err := i.client.Exec(ctx, begin); err != nil {
-		return err
-	}
-	if err := i.lockSources(ctx, begin); err != nil {
-		return err
-	}
-	if exclusive && i.replaces() && i.target.isTable {
-		if _, err := i.client.Exec(ctx, "lock table "+i.sql.Target+" in share row exclusive mode"); err != nil {
-			return withoutPosition(err)
+	return transaction(ctx, i.client, begin, func() error {
+		if err := i.lockSources(ctx, begin); err != nil {
+			return err
 		}
-	}
-	if err := i.settings.apply(ctx, i.client); err != nil {
-		return err
-	}
-	if err := i.run(ctx); err != nil {
-		return err
-	}
-	_, err := i.client.Exec(ctx, "commit")
-	return err
+		if exclusive && i.replaces() && i.target.isTable {
+			if _, err := i.client.Exec(ctx, "lock table "+i.sql.Target+" in share row exclusive mode"); err != nil {
+				return withoutPosition(err)
+			}
+		}
+		if err := i.enter(ctx); err != nil {
+			return err
+		}
+		return i.run(ctx)
+	})
 }
 
 // lockSources locks the tables that the query reads. A role that may read them
@@ -166,12 +170,18 @@ func (i *insertion) lockSources(ctx context.Context, begin string) error {
 
 // run writes. Nothing before it has.
 func (i *insertion) run(ctx context.Context) error {
-	i.deleted, i.inserted = 0, 0
-	if !i.replaces() && len(i.sql.Constants) == 0 {
-		var err error
-		i.inserted, err = i.exec(ctx, i.sql.Plain())
-		return err
-	}
+	return i.frame.asFlow(ctx, func() error {
+		i.deleted, i.inserted = 0, 0
+		if !i.replaces() && len(i.sql.Constants) == 0 {
+			var err error
+			i.inserted, err = i.exec(ctx, i.sql.Plain())
+			return err
+		}
+		return i.replace(ctx)
+	})
+}
+
+func (i *insertion) replace(ctx context.Context) error {
 	if err := i.keep(ctx); err != nil {
 		return err
 	}
@@ -179,17 +189,31 @@ func (i *insertion) run(ctx context.Context) error {
 		return err
 	}
 	for _, statement := range i.deletes {
-		n, err := i.exec(ctx, statement)
-		if err != nil {
+		if err := i.delete(ctx, statement); err != nil {
 			return err
 		}
-		i.deleted += n
 	}
 	if err := i.store(ctx); err != nil {
 		return err
 	}
 	_, err := i.client.Exec(ctx, "drop table "+i.sql.Kept)
 	return err
+}
+
+func (i *insertion) delete(ctx context.Context, statement rewrite.Translation) error {
+	n, err := i.exec(ctx, statement)
+	i.deleted += n
+	if err != nil || !i.target.facts.beforeDelete {
+		return err
+	}
+	remaining := "select exists (select from " + strings.TrimPrefix(statement.SQL, "delete from ") + ")"
+	rows, err := i.client.Query(ctx, remaining)
+	if err != nil || rows[0][0].Text == "f" {
+		return withoutPosition(err)
+	}
+	return pgdiag.New("55000", fmt.Sprintf("rows of table %q were not deleted", i.target.name)).
+		WithDetail("A trigger of the table keeps rows that are to be replaced; the new ones would be there beside them.").
+		WithHint("Disable the BEFORE DELETE trigger, or let it return OLD.")
 }
 
 // keep runs the query into the temporary table.
@@ -227,6 +251,9 @@ func keptError(err error) error {
 
 // exec runs a statement that holds parts of the client's.
 func (i *insertion) exec(ctx context.Context, statement rewrite.Translation) (int64, error) {
+	if err := i.frame.limit(ctx); err != nil {
+		return 0, err
+	}
 	n, err := i.client.Exec(ctx, statement.SQL)
 	return n, relocate(err, i.statement.Text, statement, 0)
 }

@@ -26,11 +26,7 @@ type insertChecks struct {
 // planChecks decides where each condition is checked. A row that can be
 // stored with other values than it was kept with, because of a trigger, is
 // checked as it is stored.
-func (i *insertion) planChecks(ctx context.Context, condition rewrite.Translation) error {
-	triggers, err := hasBeforeInsertTrigger(ctx, i.client, i.target.oid)
-	if err != nil {
-		return err
-	}
+func (i *insertion) planChecks(condition rewrite.Translation) {
 	i.checks.condition = condition
 	for _, c := range i.sql.Columns {
 		if !c.Computed {
@@ -40,7 +36,7 @@ func (i *insertion) planChecks(ctx context.Context, condition rewrite.Translatio
 	for _, c := range rewrite.Conjuncts(condition.SQL) {
 		switch {
 		case c.Known && len(c.Columns) == 0:
-		case !triggers && c.Known && !slices.ContainsFunc(c.Columns, func(name string) bool { return !i.stores(name) }):
+		case !i.target.facts.beforeInsert && c.Known && !slices.ContainsFunc(c.Columns, func(name string) bool { return !i.stores(name) }):
 			i.checks.kept = append(i.checks.kept, c)
 		default:
 			i.checks.stored = append(i.checks.stored, c)
@@ -51,7 +47,6 @@ func (i *insertion) planChecks(ctx context.Context, condition rewrite.Translatio
 			}
 		}
 	}
-	return nil
 }
 
 // checkKept checks the rows before anything is deleted.
@@ -75,6 +70,9 @@ func (i *insertion) store(ctx context.Context) error {
 	var err error
 	if len(i.checks.stored) == 0 {
 		i.inserted, err = i.exec(ctx, i.sql.Insert())
+		return err
+	}
+	if err := i.frame.limit(ctx); err != nil {
 		return err
 	}
 	rows, err := i.client.Query(ctx, i.sql.InsertChecked(i.checks.stored, i.checks.shown).SQL)

@@ -23,6 +23,12 @@ func (i *insertion) plan(ctx context.Context) error {
 	if st.SourceAlias != nil {
 		i.sql.SourceAlias = st.SourceAlias.Name
 	}
+	return i.frame.asFlow(ctx, func() error { return i.planQuery(ctx) })
+}
+
+// planQuery is plan for what has to be read as the client's own text.
+func (i *insertion) planQuery(ctx context.Context) error {
+	st := i.statement
 	if err := i.translateQuery(ctx); err != nil {
 		return err
 	}

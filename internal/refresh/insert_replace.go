@@ -17,11 +17,11 @@ func (i *insertion) planReplaced(ctx context.Context, source []string) error {
 	case rewrite.ReplacesWhere:
 		return i.planWhere(ctx)
 	case rewrite.ReplacesUsing:
-		return i.planUsing(ctx, source)
+		return i.planUsing(source)
 	case rewrite.ReplacesOn:
 		return i.planOn(ctx)
 	case rewrite.ReplacesPartition:
-		return i.planPartition(ctx)
+		return i.planPartition()
 	}
 	return nil
 }
@@ -32,15 +32,15 @@ func (i *insertion) planWhere(ctx context.Context) error {
 	if st.Alias != nil {
 		name = rewrite.Name{Table: st.Alias.Name}
 	}
+	lexical := i.settings.lexical
 	condition, err := rewrite.TranslatePredicate(st.Condition,
-		rewrite.PredicateContext{Target: name, Lexical: i.settings.lexical, Catalog: catalog{ctx, i.client}})
+		rewrite.PredicateContext{Target: name, Lexical: lexical, Catalog: catalog{ctx, i.client}})
 	if err != nil {
 		return rewrite.Locate(err, st.Text)
 	}
 	window := rewrite.Window{Target: i.target.sql(), Predicate: condition.SQL}
-	probe := window.Probe()
-	if _, err := i.client.Describe(ctx, probe); err != nil {
-		err = predicateError(err, st.Text, condition, probe[:window.PredicateOffset(probe)])
+	where := predicate{typed: st.Condition, statement: st.Text, lexical: lexical, translation: condition}
+	if err := where.checkTarget(ctx, i.client, window); err != nil {
 		var d *pgdiag.Diagnostic
 		if errors.As(err, &d) && d.Code == "42903" {
 			d.Hint = "A predicate selects rows of the table one by one."
@@ -48,15 +48,15 @@ func (i *insertion) planWhere(ctx context.Context) error {
 		return err
 	}
 	i.deletes = []rewrite.Translation{{SQL: window.Delete()}}
-	if !i.settings.checks {
-		return nil
+	if i.settings.checks {
+		i.planChecks(condition)
 	}
-	return i.planChecks(ctx, condition)
+	return nil
 }
 
 // planUsing checks that each column is there on both sides. By position it has
 // to have the same place in both, under its name; VALUES has no names.
-func (i *insertion) planUsing(ctx context.Context, source []string) error {
+func (i *insertion) planUsing(source []string) error {
 	st := i.statement
 	for _, c := range st.Using {
 		if _, found := i.target.column(c.Name); !found {
@@ -121,17 +121,14 @@ func conditionError(err error) error {
 
 // planPartition is for INSERT OVERWRITE: the whole table goes, or the
 // partition that is named, or in dynamic mode those that get a row.
-func (i *insertion) planPartition(ctx context.Context) error {
+func (i *insertion) planPartition() error {
 	for _, p := range i.statement.Partition {
 		if p.Value == nil && !i.stores(p.Name) {
 			return i.missingPartitionColumn(p.Name, p.Offset)
 		}
 	}
 	if i.settings.dynamic {
-		key, err := i.partitionKey(ctx)
-		if err != nil {
-			return err
-		}
+		key := i.target.partitionKey
 		if slices.ContainsFunc(key, func(name string) bool { return !i.isConstant(name) }) {
 			return i.planDynamic(key)
 		}

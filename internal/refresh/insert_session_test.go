@@ -197,3 +197,42 @@ func TestForeignKeysHold(t *testing.T) {
 	s.fails("23503", "insert overwrite parent values (3)")
 	s.expect("select id from parent order by id", "1", "3")
 }
+
+func TestATriggerThatKeepsRowsDoesNotDoubleThem(t *testing.T) {
+	t.Parallel()
+	s := facts(t)
+	s.must("create function keep() returns trigger language plpgsql as 'begin if old.id = 3 then return null; end if; return old; end'",
+		"create trigger keep before delete on facts for each row execute function keep()")
+	for _, sql := range []string{
+		"insert into facts replace where day >= '2024-02-01' select * from source",
+		"insert into facts replace using (day) select * from source",
+		"insert into facts t replace on t.day = s.day (select * from source) s",
+		"insert overwrite facts select * from source",
+		"insert overwrite facts partition (region = 's') select id, day, amount from source",
+	} {
+		s.fails("55000", sql)
+	}
+	s.insert("INSERT 0 2", "insert into facts replace where day = '2024-02-02' select id, date '2024-02-02', region, amount from source")
+	s.expect(ids, "1 2 3 5 6 7")
+}
+
+func TestTheTimeoutOfAStatementIsThatOfTheWhole(t *testing.T) {
+	t.Parallel()
+	s := facts(t)
+	s.must("set statement_timeout = '300ms'")
+	s.fails("57014", "insert into facts replace where id > 0 and pg_sleep(0.2) is not null select * from source")
+	s.expect("show statement_timeout", "300ms")
+	s.expect(ids, "1 2 3 4 5")
+}
+
+func TestFunctionsOfOthersAreNotCalledByOurStatements(t *testing.T) {
+	t.Parallel()
+	s := facts(t)
+	s.must("create schema trap",
+		"create function trap.format_type(oid, int) returns text language plpgsql as 'begin raise ''trapped''; end'",
+		"create function trap.left(text, int) returns text language plpgsql as 'begin raise ''trapped''; end'",
+		"create function trap.to_json(anyelement) returns json language plpgsql as 'begin raise ''trapped''; end'",
+		"set search_path = trap, pg_catalog, public")
+	s.insert("INSERT 0 2", "insert into facts replace where day >= '2024-02-01' select * from source")
+	s.fails("44000", "insert into facts replace where day >= '2024-02-02' select * from source")
+}

@@ -80,24 +80,3 @@ func invalidSetting(name, value, want string) *pgdiag.Diagnostic {
 	return pgdiag.New("22023", "invalid value for "+name+": "+rewrite.QuoteLiteral(value)).
 		WithHint("It is " + want + ".")
 }
-
-// apply puts the functions of Databricks behind the session's search_path for
-// the rest of the transaction. Where they are not installed nothing is found
-// there.
-func (o insertSettings) apply(ctx context.Context, s pgsession.Session) error {
-	path := compatSchema
-	if o.searchPath != "" {
-		path = o.searchPath + ", " + compatSchema
-	}
-	return setSearchPath(ctx, s, path)
-}
-
-// restore undoes apply: SET LOCAL outlives a savepoint.
-func (o insertSettings) restore(ctx context.Context, s pgsession.Session) error {
-	return setSearchPath(ctx, s, o.searchPath)
-}
-
-func setSearchPath(ctx context.Context, s pgsession.Session, path string) error {
-	_, err := s.Exec(ctx, "select pg_catalog.set_config('search_path', $1, true)", path)
-	return err
-}

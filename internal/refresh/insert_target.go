@@ -16,6 +16,8 @@ type insertTarget struct {
 	schema, name string
 	isTable      bool // and can be locked as one
 	columns      []column
+	facts        targetFacts
+	partitionKey []string // for a dynamic overwrite
 }
 
 func (t insertTarget) sql() string { return rewrite.Name{Schema: t.schema, Table: t.name}.SQL() }
@@ -32,11 +34,15 @@ func (i *insertion) resolveTarget(ctx context.Context) error {
 		return i.fail(name.Offset, "0A000", "cross-database references are not implemented", "",
 			"Connect to the database that holds the table.")
 	}
-	rows, err := i.client.Query(ctx, `
+	var rows []pgsession.Row
+	err := i.frame.asFlow(ctx, func() (err error) {
+		rows, err = i.client.Query(ctx, `
 		select c.oid, n.nspname, c.relname, c.relkind in ('r', 'p')
 		  from pg_catalog.pg_class c
 		  join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 		 where c.oid = pg_catalog.to_regclass($1)`, name.SQL())
+		return err
+	})
 	switch {
 	case err != nil:
 		return err
@@ -48,7 +54,15 @@ func (i *insertion) resolveTarget(ctx context.Context) error {
 		return err
 	}
 	i.target = insertTarget{oid: uint32(oid), schema: rows[0][1].Text, name: rows[0][2].Text, isTable: rows[0][3].Text == "t"}
-	i.target.columns, err = columnsOf(ctx, i.client, i.target.sql())
+	if i.target.columns, err = columnsOf(ctx, i.client, i.target.sql()); err != nil {
+		return err
+	}
+	if i.target.facts, err = readTargetFacts(ctx, i.client, i.target.oid); err != nil {
+		return err
+	}
+	if i.settings.dynamic && i.statement.Replaces == rewrite.ReplacesPartition {
+		i.target.partitionKey, err = i.partitionKey(ctx)
+	}
 	return err
 }
 
@@ -71,7 +85,7 @@ func (i *insertion) partitionKey(ctx context.Context) ([]string, error) {
 			return found.Table.PartitionBy, nil
 		}
 	}
-	rows, err := i.client.Query(ctx, partitionKeySQL, int64(i.target.oid))
+	rows, err := i.client.Query(ctx, partitionKeySQL, i.target.oid)
 	if err != nil {
 		return nil, err
 	}
