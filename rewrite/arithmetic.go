@@ -135,7 +135,7 @@ func (t *tokenText) translateDiv(i int) error {
 		for k, place := range c.operators {
 			if place == i {
 				left, right := c.operands(k, t.level)
-				t.wrap(tokenRange{left.from, right.to}, "rwproxy_compat.integral_divide(", ")")
+				t.wrapInCall(i, tokenRange{left.from, right.to}, "rwproxy_compat.integral_divide(", ")")
 				t.replace(i, i+1, ",")
 				return nil
 			}

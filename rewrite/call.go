@@ -166,7 +166,7 @@ func init() {
 	for hint, names := range map[string]string{
 		"Use AT TIME ZONE.":                                               "convert_timezone from_utc_timestamp to_utc_timestamp",
 		"Use date_bin, or date_trunc.":                                    "window window_time",
-		"Number the sessions with sum(...) OVER (...).":                       "session_window",
+		"Number the sessions with sum(...) OVER (...).":                   "session_window",
 		"Use min, max, or max_by with a column that orders the rows.":     "first last",
 		"Use md5, or sha256 with encode.":                                 "hash xxhash64 sha2 sha1 crc32",
 		"Use jsonb and its operators.":                                    "get_json_object from_json json_tuple schema_of_json map map_from_arrays map_from_entries map_keys map_values struct named_struct",
@@ -174,7 +174,7 @@ func init() {
 		"Use an ordinary operator, with CASE where it could fail.":        "try_add try_subtract try_multiply try_to_timestamp try_to_number try_sum try_avg try_element_at",
 		"Use a[1], which counts from 1 and is NULL outside of the array.": "element_at",
 		"Create a table from the files first.":                            "read_files read_kafka cloud_files",
-		"Number the rows with row_number() OVER (ORDER BY ...).":            "monotonically_increasing_id spark_partition_id input_file_name",
+		"Number the rows with row_number() OVER (ORDER BY ...).":          "monotonically_increasing_id spark_partition_id input_file_name",
 		"Write the name itself.":                                          "identifier",
 		"Use random(), which has no seed.":                                "randn randstr shuffle",
 	} {

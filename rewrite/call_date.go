@@ -154,6 +154,7 @@ func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 // extractFields are the fields that PostgreSQL's EXTRACT calls otherwise.
 var extractFields = map[string]string{"yearofweek": "isoyear", "dow_iso": "isodow", "dayofweek_iso": "isodow"}
 
+// extractField translates the fields of EXTRACT that PostgreSQL does not know.
 func extractField(t *tokenText, c call) error {
 	field, value := t.word(c.open+1), tokenRange{c.open + 3, c.close}
 	if t.word(c.open+2) != "from" || value.empty() {

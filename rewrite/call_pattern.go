@@ -57,7 +57,7 @@ func (t *tokenText) translateRlike(i int) error {
 	if err := t.translatePattern(t.text(i), tokenRange{i + 1, right}, matching); err != nil {
 		return err
 	}
-	t.wrap(tokenRange{left, right}, before, after)
+	t.wrapInCall(i, tokenRange{left, right}, before, after)
 	t.replace(operator, i+1, ",")
 	return nil
 }

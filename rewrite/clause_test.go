@@ -37,11 +37,11 @@ func TestClausesThatPostgresLacksReturnWhatDatabricksReturns(t *testing.T) {
 		"select pay as id from staff qualify max(id) over () = id":                                                                                                      "40",
 
 		// * EXCEPT
-		"select * except (tags, pay) from staff where id = 1":                                           "1 ann red",
+		"select * except (tags, pay) from staff where id = 1":                                              "1 ann red",
 		"select s.* except (tags, pay, team), t.city from staff s join teams t using (team) order by 3, 1": "1 ann Oslo; 2 bob Oslo; 1 ann Rome; 2 bob Rome",
-		"select * except (pay, tags, name) from staff qualify id = max(id) over ()":                     "4 NULL",
-		"select team, count(*) from (select * except (tags) from staff) s group by all order by 1":      "blue 1; red 2; NULL 1",
-		"with s as (select 1 as a, 2 as b), u as (select * except (a) from s) select * from u":          "2",
+		"select * except (pay, tags, name) from staff qualify id = max(id) over ()":                        "4 NULL",
+		"select team, count(*) from (select * except (tags) from staff) s group by all order by 1":         "blue 1; red 2; NULL 1",
+		"with s as (select 1 as a, 2 as b), u as (select * except (a) from s) select * from u":             "2",
 
 		// LATERAL VIEW
 		"select id, tag from staff lateral view explode(tags) t as tag order by 1, 2":                                                "1 x; 1 y; 4 z",

@@ -1,6 +1,144 @@
 package rewrite
 
-var databricksTypeNames = map[string]string{}
-var databricksCalls = map[string]func(*tokenText, call) error{}
+import "strings"
 
-func (t *tokenText) databricksString(r tokenRange) (string, error) { return "", nil }
+// The functions that stand for what Databricks means begin so. The types of
+// their arguments decide what is called; for types that it cannot be said
+// exactly for, there is no function (compat/databricks_*.sql).
+const databricksPrefix = "rwproxy_compat.databricks_"
+
+// DatabricksRefusal says whether the message of an error of Postgres, with its
+// SQLSTATE, is about a call that the translation generated and that has no
+// function for its types, and what to call it.
+func DatabricksRefusal(code, message string) (construct string, refused bool) {
+	const undefinedFunction, wrongObjectType = "42883", "42809"
+	if code != undefinedFunction && code != wrongObjectType {
+		return "", false
+	}
+	_, call, found := strings.Cut(message, databricksPrefix)
+	name, types, isCall := strings.Cut(call, "(")
+	types, _, closed := strings.Cut(types, ")")
+	if !found || !isCall || !closed {
+		return "", false
+	}
+	switch target, isCast := strings.CutPrefix(name, "to_"); {
+	case isCast:
+		return "a cast of " + types + " to " + strings.ToUpper(target), true
+	case name == "divide":
+		return "/ between " + strings.Join(strings.Split(types, ", "), " and "), true
+	case name == "string":
+		return "a text made of " + types, true
+	case name == "plus" || name == "minus":
+		return map[string]string{"plus": "+", "minus": "-"}[name] + " between " + strings.Join(strings.Split(types, ", "), " and "), true
+	}
+	return name + "(" + types + ")", true
+}
+
+// translateDatabricks edits what PostgreSQL accepts and Databricks means
+// otherwise, once the calls, casts and constants are translated.
+func (t *tokenText) translateDatabricks() error {
+	done := map[int]bool{} // chains, by the place of their first term
+	for i := range t.tokens {
+		if t.is(i, Operator) && !t.comparison(i) || t.isDiv(i) {
+			if err := t.translateChain(i, done); err != nil {
+				return err
+			}
+		}
+	}
+	for i := range t.tokens {
+		if t.words(i, "order", "by") {
+			t.orderNulls(i)
+		}
+	}
+	return nil
+}
+
+// translateDatabricksToken translates what begins at i; false if Databricks
+// means by it what it means to PostgreSQL.
+func (t *tokenText) translateDatabricksToken(i int) (next int, found bool, err error) {
+	switch word := t.word(i); {
+	case t.isRaw(i), t.is(i, String), t.is(i, QuotedIdentifier) && t.isDoubleQuotedString(i):
+		next, err = t.translateStrings(i)
+		return next, true, err
+	case t.is(i, Number) && strings.ContainsAny(t.text(i), "eE") && !strings.HasPrefix(strings.ToLower(t.text(i)), "0x"):
+		if suffixed := i+1 < len(t.tokens) && t.tokens[i].End == t.tokens[i+1].Start && t.is(i+1, Word); !suffixed {
+			t.insertAfter(i, "::float8")
+			return i + 1, true, nil
+		}
+	case t.punctuation(i, "[") && t.word(i-1) != "array" && t.endsOperand(i-1):
+		return i + 1, true, t.translateElement(i)
+	case t.punctuation(i, "::"):
+		next, err = t.translateColonCast(i)
+		return next, true, err
+	case word == "timestamp" && (t.is(i+1, String) || t.is(i+1, QuotedIdentifier)):
+		t.replace(i, i+1, "timestamptz")
+		return i + 1, true, nil
+	case word == "user" && !t.punctuation(i+1, "("):
+		t.replace(i, i+1, `"user"`)
+		return i + 1, true, nil
+	case word == "order" && t.words(i, "order", "by") && t.word(i+3) == "using":
+		return 0, true, t.unsupported(i+3, "ORDER BY … USING", "Use ASC or DESC.")
+	}
+	return i + 1, false, nil
+}
+
+// orderNulls gives the items of the ORDER BY at i Databricks' place for NULL:
+// first, or last behind DESC.
+func (t *tokenText) orderNulls(i int) {
+	start := i + 2
+	if t.word(start) == "all" && t.endsClause(t.orderAllEnd(i)) {
+		return // translateOrderByAll does
+	}
+	for k := start; ; k = t.skip(k) {
+		ends := t.endsClause(k) || frameWords[t.word(k)] && k > start
+		if !ends && !t.punctuation(k, ",") {
+			continue
+		}
+		if last := t.word(k - 1); k > start && last != "first" && last != "last" || k > start && t.word(k-2) != "nulls" {
+			nulls := " NULLS FIRST"
+			if last == "desc" {
+				nulls = " NULLS LAST"
+			}
+			t.wrap(tokenRange{start, k}, "", nulls)
+		}
+		if ends {
+			return
+		}
+		start = k + 1
+	}
+}
+
+// frameWords begin the frame of a window.
+var frameWords = wordSet("rows range groups")
+
+// orderAllEnd returns the place after ORDER BY ALL and its options.
+func (t *tokenText) orderAllEnd(i int) int {
+	end := i + 3
+	if w := t.word(end); w == "asc" || w == "desc" {
+		end++
+	}
+	if w := t.word(end + 1); t.word(end) == "nulls" && (w == "first" || w == "last") {
+		end += 2
+	}
+	return end
+}
+
+// translateElement makes a[i] the element at a place that counts from 0.
+func (t *tokenText) translateElement(i int) error {
+	operand, ok := t.termAround(i)
+	if !ok {
+		return t.syntaxErrorWithHint(i, "Put brackets around the array.")
+	}
+	if t.punctuation(i-1, "]") {
+		return t.unsupported(i, "an element of an array in an array", "Use unnest, or a column for each.")
+	}
+	for k := i + 1; k < t.partner[i]; k = t.skip(k) {
+		if t.punctuation(k, ":") {
+			return t.unsupported(i, "a slice of an array", "Use unnest WITH ORDINALITY.")
+		}
+	}
+	t.wrapInCall(i, tokenRange{operand.primary, t.partner[i] + 1}, "rwproxy_compat.element(", ")")
+	t.replaceBytes(t.tokens[i].Start, t.tokens[i].End, ", ")
+	t.replaceBytes(t.tokens[t.partner[i]].Start, t.tokens[t.partner[i]].End, "")
+	return nil
+}

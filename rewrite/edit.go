@@ -70,6 +70,7 @@ type edit struct {
 	order       editOrder
 	far         int // the other end of what an insertion belongs to
 	sequence    int // of what is wrapped twice, the later is outside
+	standsFor   int // of an insertion, 1 more than the byte it comes from; 0 for none
 }
 
 // part is text of its own, or a piece of the text that moves: with the edits
@@ -116,6 +117,9 @@ func (b *translationBuilder) edited(text string, offset int, edits []edit, from,
 		origin := offset + e.start
 		if e.order != replacing {
 			origin = -1
+			if e.standsFor > 0 {
+				origin = offset + e.standsFor - 1
+			}
 		}
 		b.add(e.replacement, origin, false)
 		for _, p := range e.parts {

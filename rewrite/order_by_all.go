@@ -8,13 +8,7 @@ import (
 // translateOrderByAll makes ORDER BY ALL [ASC|DESC] [NULLS FIRST|LAST] to
 // ORDER BY with the ordinal of every column, each with the same options.
 func (t *tokenText) translateOrderByAll(clause queryClause, c Catalog) error {
-	end := clause.at + 3
-	if w := t.word(end); w == "asc" || w == "desc" {
-		end++
-	}
-	if w := t.word(end + 1); t.word(end) == "nulls" && (w == "first" || w == "last") {
-		end += 2
-	}
+	end := t.orderAllEnd(clause.at)
 	if !t.endsClause(end) {
 		return nil
 	}
@@ -28,6 +22,9 @@ func (t *tokenText) translateOrderByAll(clause queryClause, c Catalog) error {
 	options := ""
 	if from := clause.at + 3; from < end {
 		options = " " + t.sql[t.tokens[from].Start:t.tokens[end-1].End]
+	}
+	if t.dialect == Databricks && t.word(end-2) != "nulls" {
+		options += map[bool]string{false: " NULLS FIRST", true: " NULLS LAST"}[t.word(end-1) == "desc"]
 	}
 	ordinals := make([]string, columns)
 	for i := range ordinals {

@@ -26,12 +26,20 @@ func (t *tokenText) translateSpellings(c Catalog) error {
 		}
 		i = next
 	}
+	if t.dialect == Databricks {
+		return t.translateDatabricks()
+	}
 	return nil
 }
 
 // translateToken translates what begins at i, unless it is a call or a clause,
 // and returns the place to go on at.
 func (t *tokenText) translateToken(i int) (next int, err error) {
+	if t.dialect == Databricks {
+		if next, found, err := t.translateDatabricksToken(i); found || err != nil {
+			return next, err
+		}
+	}
 	next = i + 1
 	switch word := t.word(i); {
 	case t.is(i, Operator):
@@ -48,8 +56,10 @@ func (t *tokenText) translateToken(i int) (next int, err error) {
 		return t.translateInterval(i)
 	case t.punctuation(i, "::"):
 		err = t.translateType(i + 1)
-	case word == "cast" && t.punctuation(i+1, "("):
+	case word == "cast" && t.punctuation(i+1, "(") && t.dialect == Postgres:
 		err = t.translateCast(i + 1)
+	case (word == "timestamp_ntz" || word == "timestamp_ltz") && t.is(i+1, String):
+		t.replace(i, i+1, typeNames[word])
 	case word == "operator" && t.punctuation(i+1, "("):
 		return t.skip(i + 1), nil
 	case valueFunctions[word] && t.punctuation(i+1, "(") && t.punctuation(i+2, ")"):
@@ -61,7 +71,7 @@ func (t *tokenText) translateToken(i int) (next int, err error) {
 		t.translateLikeList(i + 1)
 	case (word == "rlike" || word == "regexp") && t.isInfixWord(i):
 		err = t.translateRlike(i)
-	case t.isDiv(i):
+	case t.isDiv(i) && t.dialect == Postgres:
 		err = t.translateDiv(i)
 	case t.words(i, "lateral", "view"):
 		err = t.translateLateralView(i)

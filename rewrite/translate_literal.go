@@ -41,7 +41,7 @@ func (t *tokenText) translateSubscript(i int) error {
 			return t.unsupported(i, "a slice of a function's result", "Put brackets around the call; a slice then counts from 1.")
 		}
 	}
-	t.wrap(tokenRange{start, t.partner[i] + 1}, "rwproxy_compat.element(", ")")
+	t.wrapInCall(i, tokenRange{start, t.partner[i] + 1}, "rwproxy_compat.element(", ")")
 	t.replaceBytes(t.tokens[i].Start, t.tokens[i].End, ", ")
 	t.replaceBytes(t.tokens[t.partner[i]].Start, t.tokens[t.partner[i]].End, "")
 	return nil

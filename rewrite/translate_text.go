@@ -201,6 +201,13 @@ func (t *tokenText) wrap(r tokenRange, before, after string) {
 		edit{start: end, end: end, replacement: after, order: insertedAfter, far: start, sequence: n})
 }
 
+// wrapInCall is wrap with a call that stands for token i: what is wrong with it
+// is wrong there.
+func (t *tokenText) wrapInCall(i int, r tokenRange, before, after string) {
+	t.wrap(r, before, after)
+	t.edits[len(t.edits)-2].standsFor = t.tokens[i].Start + 1
+}
+
 // rebuild replaces the tokens of r by parts: texts, and token ranges of r that
 // keep their own edits.
 func (t *tokenText) rebuild(r tokenRange, parts ...any) {

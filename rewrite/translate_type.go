@@ -32,7 +32,7 @@ func (t *tokenText) translateType(i int) error {
 		return t.translateArrayType(arrays, i)
 	}
 	if name := t.databricksType(i); name != "" {
-		t.replace(i, t.databricksTypeEnd(i), name)
+		t.replace(i, i+1, name)
 	}
 	return nil
 }
@@ -52,10 +52,6 @@ func (t *tokenText) databricksType(i int) string {
 	}
 	return name
 }
-
-// databricksTypeEnd returns the place after the words of the type at i that
-// have another name.
-func (t *tokenText) databricksTypeEnd(i int) int { return i + 1 }
 
 // translateArrayType makes ARRAY<type>, which begins at i and whose elements'
 // type is at element, to type[].

@@ -44,6 +44,8 @@ create or replace function rwproxy_compat.element(value anyarray, place integer)
     as $$
         select $1[case
             when $1 is null or $2 is null then null
+            when pg_catalog.array_ndims($1) operator(pg_catalog.>) 1 then
+                pg_catalog.concat('an element of an array with ', pg_catalog.array_ndims($1), ' dimensions')::integer
             when $2 operator(pg_catalog.>=) 0 and $2 operator(pg_catalog.<) pg_catalog.cardinality($1) then
                 $2 operator(pg_catalog.+) 1
             else pg_catalog.concat('the array has ', pg_catalog.cardinality($1), ' elements, none at ', $2)::integer

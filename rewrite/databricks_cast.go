@@ -1,0 +1,89 @@
+package rewrite
+
+// databricksTypeNames are types that the two call alike and mean otherwise.
+var databricksTypeNames = map[string]string{
+	"float": "real", "timestamp": "timestamp with time zone",
+	"decimal": "numeric(10,0)", "dec": "numeric(10,0)", "numeric": "numeric(10,0)",
+}
+
+// DatabricksColumnType returns the PostgreSQL type of a declared column whose
+// type a statement's grammar has read.
+func DatabricksColumnType(typ string) string {
+	t, err := newTokenText(Span{Text: typ}, Lexical{Dialect: Databricks})
+	if err != nil || len(t.tokens) == 0 {
+		return typ
+	}
+	if name := t.databricksType(0); name != "" && (len(t.tokens) == 1 || t.punctuation(1, "[")) {
+		t.replace(0, 1, name)
+	}
+	return t.translation().SQL
+}
+
+// castFunctions are what a cast to a type calls.
+var castFunctions = map[string]string{
+	"tinyint": "to_tinyint", "byte": "to_tinyint", "smallint": "to_smallint", "short": "to_smallint",
+	"int": "to_integer", "integer": "to_integer", "bigint": "to_bigint", "long": "to_bigint",
+	"float": "to_float", "real": "to_float", "double": "to_double",
+	"decimal": "to_decimal", "dec": "to_decimal", "numeric": "to_decimal",
+	"boolean": "to_boolean", "string": "string", "binary": "to_binary",
+	"timestamp": "to_timestamp", "timestamp_ltz": "to_timestamp", "timestamp_ntz": "to_timestamp_ntz",
+}
+
+// castTo returns what stands in front of and behind the operand of a cast to
+// the type in r.
+func (t *tokenText) castTo(r tokenRange) (before, after string, err error) {
+	name := t.word(r.from)
+	function := castFunctions[name]
+	isDecimal := function == "to_decimal"
+	switch {
+	case name == "date" && r.to == r.from+1:
+		return "rwproxy_compat.to_date(", ")", nil
+	case name == "double" && t.word(r.from+1) == "precision":
+		r.from++
+	case isDecimal && t.punctuation(r.from+1, "(") && t.skip(r.from+1) == r.to && t.isPrecision(r.from+2, r.to-1):
+		return databricksPrefix + "to_decimal(", ")::numeric" + t.sql[t.tokens[r.from+1].Start:t.tokens[r.to-1].End], nil
+	case isDecimal && r.to == r.from+1:
+		return databricksPrefix + "to_decimal(", ")::numeric(10,0)", nil
+	}
+	if function == "" || r.to != r.from+1 {
+		return "", "", t.unsupported(r.from, "a cast to this type under the dialect of Databricks",
+			"Cast to BOOLEAN, a number, STRING, BINARY, DATE or TIMESTAMP, or set rwproxy.dialect to postgres.")
+	}
+	return databricksPrefix + function + "(", ")", nil
+}
+
+// databricksCast translates CAST(x AS type).
+func databricksCast(t *tokenText, c call) error {
+	as := -1
+	for k := c.open + 1; k < c.close; k = t.skip(k) {
+		if t.word(k) == "as" {
+			as = k
+		}
+	}
+	if as <= c.open+1 || as+1 == c.close {
+		return nil
+	}
+	before, after, err := t.castTo(tokenRange{as + 1, c.close})
+	if err != nil {
+		return err
+	}
+	t.rebuild(tokenRange{c.at, c.close + 1}, before, tokenRange{c.open + 1, as}, after)
+	return nil
+}
+
+// translateColonCast translates the cast whose :: is at i, and returns the
+// place after its type.
+func (t *tokenText) translateColonCast(i int) (next int, err error) {
+	operand, ok := t.termAround(i)
+	end := t.typeEnd(i + 1)
+	if !ok || end == i+1 {
+		return 0, t.syntaxErrorWithHint(i, "Use CAST(… AS …).")
+	}
+	before, after, err := t.castTo(tokenRange{i + 1, end})
+	if err != nil {
+		return 0, err
+	}
+	t.wrapInCall(i, tokenRange{operand.primary, end}, before, "")
+	t.replace(i, end, after)
+	return end, nil
+}
