@@ -49,6 +49,19 @@ func SubstituteParameters(sql string, o Lexical, literal func(n int) string) (Tr
 	return b.translation(), nil
 }
 
+// DeclareParameters casts parameters to the types that they are declared with,
+// by name: so Postgres infers what it would have been told of them. The type
+// of one that is not declared, or as "", is left open.
+func DeclareParameters(sql string, o Lexical, types []string) (Translation, error) {
+	return SubstituteParameters(sql, o, func(n int) string {
+		parameter := "$" + strconv.Itoa(n)
+		if n > len(types) || types[n-1] == "" {
+			return parameter
+		}
+		return parameter + "::" + types[n-1]
+	})
+}
+
 // NoParameter returns Postgres's error for a parameter, at an offset of the
 // statement, that has no value.
 func NoParameter(sql string, offset int) *pgdiag.Diagnostic {

@@ -106,6 +106,10 @@ func (s *session) judge(typ byte, message []byte) []byte {
 		return s.inOrder(message)
 	case msgParameterStatus:
 		s.setParameter(content)
+		if s.running {
+			s.changes = append(s.changes, bytes.Clone(message))
+			return nil
+		}
 		return s.inOrder(message)
 	case msgBackendKeyData:
 		s.cancelKey = bytes.Clone(content)
@@ -237,7 +241,7 @@ func (s *session) paid(d debt) {
 	case owesBind:
 		delete(s.portals, n.portalName)
 		if p := s.prepared[n.statementName]; p != nil {
-			s.portals[n.portalName] = &portal{prepared: p, name: n.statementName, formats: n.formats}
+			s.portals[n.portalName] = newPortal(p, n)
 		}
 	case owesClose:
 		switch n.closes {

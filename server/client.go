@@ -1,6 +1,8 @@
 package server
 
 import (
+	"bytes"
+
 	"github.com/rwproxy/rwproxy/internal/pgdiag"
 	"github.com/rwproxy/rwproxy/rewrite"
 )
@@ -164,9 +166,15 @@ func (s *session) takeParse(size int) error {
 		s.owe(owesParse, s.parseNote(size))
 		return s.pass(size)
 	}
+	if declared, ok := parseDeclared(b.rest); ok && script[0].hasParameters() {
+		return s.intercept(size, func() error {
+			s.in.take(size)
+			return s.prepareWithParameters(name, script[0], declared)
+		})
+	}
 	s.owe(owesParse, &note{
 		statementName: name,
-		prepared:      &prepared{statement: script[0].ours, shift: script[0].shift},
+		prepared:      &prepared{statement: script[0].ours, shift: script[0].shift, shadow: script[0].ours.Shadow()},
 		mayBeOurs:     true,
 	})
 	shadow := parseMessage(name, script[0].ours.Shadow(), b.rest)
@@ -198,9 +206,12 @@ func (s *session) takeBind(size int) error {
 	if len(head) > headerSize && head[headerSize] != 0 {
 		s.batch.portals++
 	}
-	if !s.tracking() || size > maxBuffered {
+	if !s.tracking() {
 		s.owe(owesBind, nil)
 		return s.pass(size)
+	}
+	if size > maxBuffered {
+		return s.takeHugeBind(size)
 	}
 	message, err := s.in.peek(size)
 	if err != nil {
@@ -209,9 +220,37 @@ func (s *session) takeBind(size int) error {
 	n := parseBind(message[headerSize:])
 	s.mu.Lock()
 	n.mayBeOurs = s.prepared[n.statementName] != nil || s.ledger.pendingStatements[n.statementName] > 0
+	if n.mayBeOurs {
+		n.bind = bytes.Clone(message[headerSize:])
+	}
 	s.ledger.sent(owesBind, n)
 	s.mu.Unlock()
 	return s.pass(size)
+}
+
+// takeHugeBind passes a Bind on that is not held in memory. One of ours is
+// refused.
+func (s *session) takeHugeBind(size int) error {
+	message, err := s.in.peek(maxNames)
+	if err != nil {
+		return err
+	}
+	b := body{rest: message[headerSize:]}
+	n := &note{portalName: b.text(), statementName: b.text()}
+	s.mu.Lock()
+	ours := s.prepared[n.statementName] != nil || s.ledger.pendingStatements[n.statementName] > 0
+	s.mu.Unlock()
+	if !ours {
+		s.owe(owesBind, n)
+		return s.pass(size)
+	}
+	return s.intercept(size, func() error {
+		if err := s.in.stream(discard{}, size); err != nil {
+			return err
+		}
+		return s.fail(pgdiag.New("54000", "the parameters of the statement are too long").
+			WithHint("They may have 16 MB together; load larger data into a table."))
+	})
 }
 
 func (s *session) takeExecute(size int) error {

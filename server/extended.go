@@ -4,6 +4,7 @@ import (
 	"github.com/jackc/pgproto3/v2"
 
 	"github.com/rwproxy/rwproxy/internal/pgdiag"
+	"github.com/rwproxy/rwproxy/rewrite"
 )
 
 // portal is a bound statement of ours.
@@ -11,10 +12,22 @@ type portal struct {
 	prepared *prepared
 	name     string // of the statement
 	formats  []int  // result formats, as Bind gave them
+	bind     []byte // the content of the Bind, if the statement has parameters
+	// statement is what runs: the prepared one, with its parameters filled in.
+	statement rewrite.Statement
+	filledIn  *rewrite.Translation // its text; nil without parameters
 	// outcome is set once the portal was executed; rows before next have been
 	// sent.
 	outcome *Outcome
 	next    int
+}
+
+func newPortal(of *prepared, bound *note) *portal {
+	p := &portal{prepared: of, name: bound.statementName, formats: bound.formats, statement: of.statement}
+	if len(of.parameters) > 0 {
+		p.bind = bound.bind
+	}
+	return p
 }
 
 // parseMessage returns a Parse with the parameter types of another.
@@ -73,6 +86,13 @@ func (s *session) executePortal(name string, limit, size int) error {
 			return s.executeNatively(size)
 		}
 	}
+	switch refusal, err := s.fillIn(p); {
+	case err != nil:
+		return err
+	case refusal != nil:
+		s.in.take(size)
+		return s.failJoined(shifted(refusal, p.prepared.shift))
+	}
 	others := s.batch.portals
 	if name != "" {
 		others--
@@ -91,7 +111,7 @@ func (s *session) stillOurs(p *portal) (bool, *pgdiag.Diagnostic) {
 	defer stop()
 	c := &injector{session: s, joined: true}
 	rows, err := c.Query(s.ctx, "select from pg_catalog.pg_prepared_statements"+
-		" where name = $1 and statement = $2 and not from_sql", p.name, p.prepared.statement.Shadow())
+		" where name = $1 and statement = $2 and not from_sql", p.name, p.prepared.shadow)
 	if err != nil {
 		return false, diagnose(err)
 	}
@@ -106,7 +126,7 @@ func (s *session) executeNatively(size int) error {
 
 // executeJoined runs a statement inside the client's transaction.
 func (s *session) executeJoined(p *portal, limit, size int) error {
-	outcome, refusal, err := s.run(p.prepared.statement, true)
+	outcome, refusal, err := s.run(p.statement, true)
 	if err != nil {
 		return err
 	}
@@ -116,7 +136,7 @@ func (s *session) executeJoined(p *portal, limit, size int) error {
 	s.in.take(size)
 	s.batch.executed = true
 	if refusal != nil {
-		return s.failJoined(shifted(refusal, p.prepared.shift))
+		return s.failJoined(p.refused(refusal))
 	}
 	p.outcome = &outcome
 	return s.sendRows(p, limit)
@@ -136,13 +156,13 @@ func (s *session) executeAlone(name string, p *portal, limit int) error {
 		s.swallow = true
 		return s.sendClient(r.failed.ErrorResponse())
 	}
-	outcome, refusal, err := s.run(p.prepared.statement, false)
+	outcome, refusal, err := s.run(p.statement, false)
 	if err != nil {
 		return err
 	}
 	if refusal != nil {
 		s.swallow = true
-		return s.sendClient(shifted(refusal, p.prepared.shift).ErrorResponse())
+		return s.sendClient(p.refused(refusal).ErrorResponse())
 	}
 	// Its shadow is gone, but for the client it is there until the next Sync.
 	s.mu.Lock()

@@ -17,11 +17,30 @@ func (unreachable) Run(context.Context, server.Client, rewrite.Statement) (serve
 	return server.Outcome{}, errors.New("not a statement of ours")
 }
 
+func (unreachable) ParameterTypes(context.Context, server.Client, rewrite.Statement, []string) ([]uint32, error) {
+	return nil, errors.New("not a statement of ours")
+}
+
 // handlerFunc is a handler that is a function.
 type handlerFunc func(context.Context, server.Client, rewrite.Statement) (server.Outcome, error)
 
 func (f handlerFunc) Run(ctx context.Context, c server.Client, s rewrite.Statement) (server.Outcome, error) {
 	return f(ctx, c, s)
+}
+
+// ParameterTypes infers types as the refresh engine does, with table typed in
+// the place of a refresh's target.
+func (f handlerFunc) ParameterTypes(ctx context.Context, c server.Client, s rewrite.Statement, declared []string) ([]uint32, error) {
+	refresh, ok := s.(*rewrite.Refresh)
+	if !ok || refresh.Where == nil {
+		return nil, pgdiag.New("42P02", "a stored statement cannot have parameters")
+	}
+	predicate, err := rewrite.DeclareParameters(refresh.Where.Text, rewrite.Lexical{}, declared)
+	if err != nil {
+		return nil, err
+	}
+	description, err := c.Describe(ctx, "select from typed where ("+predicate.SQL+"\n)")
+	return description.Parameters, err
 }
 
 // refreshing stands for the refresh engine: REFRESH STREAMING TABLE inserts a

@@ -63,7 +63,7 @@ func (c *injector) Query(ctx context.Context, sql string, args ...any) ([]pgsess
 
 // Describe implements pgsession.Session.
 func (c *injector) Describe(ctx context.Context, sql string) (pgsession.Description, error) {
-	r, err := c.round(ctx, sql, step{owesDescribe, &pgproto3.Describe{ObjectType: 'S', Name: injectedName}})
+	r, err := c.round(ctx, &pgproto3.Parse{Query: sql}, step{owesDescribe, &pgproto3.Describe{ObjectType: 'S', Name: injectedName}})
 	if err != nil {
 		return pgsession.Description{}, err
 	}
@@ -75,15 +75,16 @@ func (c *injector) execute(ctx context.Context, sql string, args []any) (*result
 	if err != nil {
 		return nil, err
 	}
-	return c.round(ctx, sql,
-		step{owesBind, &pgproto3.Bind{
-			DestinationPortal: injectedName,
-			PreparedStatement: injectedName,
-			Parameters:        parameters,
-		}},
-		step{owesExecute, &pgproto3.Execute{Portal: injectedName}},
-		closePortal,
-	)
+	return c.round(ctx, &pgproto3.Parse{Query: sql}, bindStep(nil, parameters), executeStep, closePortal)
+}
+
+func bindStep(formats []int16, parameters [][]byte) step {
+	return step{owesBind, &pgproto3.Bind{
+		DestinationPortal:    injectedName,
+		PreparedStatement:    injectedName,
+		ParameterFormatCodes: formats,
+		Parameters:           parameters,
+	}}
 }
 
 // step is a message and what the backend owes for it.
@@ -93,6 +94,7 @@ type step struct {
 }
 
 var (
+	executeStep    = step{owesExecute, &pgproto3.Execute{Portal: injectedName}}
 	closeStatement = step{owesClose, &pgproto3.Close{ObjectType: 'S', Name: injectedName}}
 	closePortal    = step{owesClose, &pgproto3.Close{ObjectType: 'P', Name: injectedName}}
 )
@@ -100,21 +102,22 @@ var (
 // round parses a statement, takes the given steps with it, closes it and waits
 // for the answers. In a transaction of the client's it ends with Flush, so
 // that it joins the implicit transaction of a pipeline instead of ending it.
-func (c *injector) round(ctx context.Context, sql string, steps ...step) (*result, error) {
+func (c *injector) round(ctx context.Context, parse *pgproto3.Parse, steps ...step) (*result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	if c.dead != nil {
 		return nil, c.dead
 	}
-	if strings.IndexByte(sql, 0) >= 0 {
+	if strings.IndexByte(parse.Query, 0) >= 0 {
 		return nil, pgdiag.New("22021", "invalid byte sequence for encoding: 0x00")
 	}
 	all := make([]step, 0, len(steps)+5)
 	if c.session.leftover {
 		all = append(all, closePortal, closeStatement)
 	}
-	all = append(all, step{owesParse, &pgproto3.Parse{Name: injectedName, Query: sql}})
+	parse.Name = injectedName
+	all = append(all, step{owesParse, parse})
 	all = append(all, steps...)
 	all = append(all, closeStatement)
 	if !c.joined {

@@ -53,6 +53,7 @@ type note struct {
 	statementName, portalName string
 	prepared                  *prepared // of a Parse of ours
 	formats                   []int     // of a Bind: result formats
+	bind                      []byte    // of a Bind that may be of ours: its content
 	closes                    byte      // of a Close: 'S' or 'P'
 	mayBeOurs                 bool      // counted in pending
 }
@@ -60,7 +61,13 @@ type note struct {
 // prepared is an intercepted statement that Postgres knows as its shadow.
 type prepared struct {
 	statement rewrite.Statement
-	shift     int // characters in front of the statement in the client's text
+	shift     int    // characters in front of the statement in the client's text
+	shadow    string // what Postgres knows it as
+
+	// Of a statement with parameters, its text and their types.
+	text       string
+	lexical    rewrite.Lexical
+	parameters []parameter
 }
 
 type debt struct {

@@ -1,7 +1,9 @@
 package server
 
 import (
+	"bytes"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgproto3/v2"
@@ -19,13 +21,26 @@ const failingText = "refused_by_rwproxy"
 // run runs one statement of ours. The second result is what the client is to
 // be told, nil on success; the third is the end of the session.
 func (s *session) run(statement rewrite.Statement, joined bool) (Outcome, *pgdiag.Diagnostic, error) {
+	started := time.Now()
+	var outcome Outcome
+	refusal, err := s.handle(joined, func(c *injector) (err error) {
+		outcome, err = s.server.config.Handler.Run(s.ctx, c, statement)
+		return err
+	})
+	s.report(statement, time.Since(started), refusal)
+	return outcome, refusal, err
+}
+
+// handle has the handler work on the session's connection. The first result is
+// what the client is to be told, nil on success; the second is the end of the
+// session.
+func (s *session) handle(joined bool, work func(*injector) error) (*pgdiag.Diagnostic, error) {
 	s.mu.Lock()
 	s.running = true
 	s.mu.Unlock()
-	started := time.Now()
 	c := &injector{session: s, joined: joined}
 	stop := s.watch()
-	outcome, err := s.server.config.Handler.Run(s.ctx, c, statement)
+	err := work(c)
 	if !joined && s.hasOpenTransaction() {
 		if rollbackErr := s.rollBack(); err == nil {
 			err = rollbackErr
@@ -40,14 +55,34 @@ func (s *session) run(statement rewrite.Statement, joined bool) (Outcome, *pgdia
 	if err != nil {
 		refusal = diagnose(err)
 	}
-	s.report(statement, time.Since(started), refusal)
 	if lost || s.ctx.Err() != nil {
-		return Outcome{}, nil, errBackendLost
+		return refusal, errBackendLost
 	}
 	s.mu.Lock()
 	s.running = false
+	changes := lastChanges(s.changes)
+	s.changes = nil
 	s.mu.Unlock()
-	return outcome, refusal, nil
+	if changes == nil {
+		return refusal, nil
+	}
+	return refusal, s.sendClientRaw(changes)
+}
+
+// lastChanges returns the last ParameterStatus of each setting. A handler sets
+// some for its own transactions and puts them back, which is not for the
+// client to see: there are drivers that end a session over its DateStyle.
+func lastChanges(messages [][]byte) []byte {
+	var last []byte
+	for i, message := range messages {
+		name := body{rest: message[headerSize:]}
+		name.skipText()
+		prefix := message[headerSize : len(message)-len(name.rest)]
+		if !slices.ContainsFunc(messages[i+1:], func(later []byte) bool { return bytes.HasPrefix(later[headerSize:], prefix) }) {
+			last = append(last, message...)
+		}
+	}
+	return last
 }
 
 // runsNatively reports that Postgres runs the statement's Shadow once the

@@ -15,6 +15,8 @@ type item struct {
 	start int               // in bytes, in the client's text
 	shift int               // characters in front of it in the client's text
 	ours  rewrite.Statement // nil when it is Postgres's
+
+	lexical rewrite.Lexical // as its text is read
 }
 
 // script is a client's text, statement by statement.
@@ -91,13 +93,13 @@ func (s *session) read(text string) (script, *refused) {
 	lexical := rewrite.Lexical{BackslashEscapes: s.backslashes}
 	unsafe := s.unsafeText
 	s.mu.Unlock()
-	if unsafe {
+	if unsafe && !isASCII(text) {
 		// The bytes of a quote or a backslash may be halves of characters.
 		return nil, nil
 	}
 	var sc script
 	for _, span := range rewrite.Split(text, lexical) {
-		i := item{text: span.Text, start: span.Offset, shift: rewrite.CharPosition(text, span.Offset) - 1}
+		i := item{text: span.Text, start: span.Offset, shift: rewrite.CharPosition(text, span.Offset) - 1, lexical: lexical}
 		statement, err := rewrite.Parse(span.Text, lexical)
 		if err != nil {
 			return nil, &refused{shifted(diagnose(err), i.shift), i.shift + 1}
@@ -106,6 +108,16 @@ func (s *session) read(text string) (script, *refused) {
 		sc = append(sc, i)
 	}
 	return sc, nil
+}
+
+// isASCII reports that a text means the same in every client_encoding.
+func isASCII(text string) bool {
+	for i := range len(text) {
+		if text[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
 }
 
 // diagnose returns err as what a client is told.

@@ -72,11 +72,12 @@ type session struct {
 	unsafeText  bool   // client_encoding has characters that end in an ASCII byte
 	prepared    map[string]*prepared
 	portals     map[string]*portal
-	lost        bool // the backend is gone
-	farewell    bool // the client was told why by a FATAL
-	running     bool // a handler runs: the client's goroutine ends the session
-	pumping     bool // the client's goroutine passes COPY data on
-	injecting   bool // answers go to an injected statement
+	lost        bool     // the backend is gone
+	farewell    bool     // the client was told why by a FATAL
+	running     bool     // a handler runs: the client's goroutine ends the session
+	pumping     bool     // the client's goroutine passes COPY data on
+	injecting   bool     // answers go to an injected statement
+	changes     [][]byte // ParameterStatus messages that arrived while a handler runs
 }
 
 // batch is what the client has sent since its last Sync or Query.

@@ -130,7 +130,7 @@ func (s *session) runInOrder(sc script, fresh, aborted bool) error {
 // before anything is looked up; a position tells a syntax error from that.
 func (s *session) checkSyntax(text string, sc script) (failed bool, err error) {
 	c := &injector{session: s}
-	_, err = c.round(s.ctx, sc.withoutOurs(text)+"\n; select; select")
+	_, err = c.round(s.ctx, &pgproto3.Parse{Query: sc.withoutOurs(text) + "\n; select; select"})
 	if s.ctx.Err() != nil {
 		return false, errBackendLost
 	}

@@ -17,3 +17,8 @@ func (h handler) Run(ctx context.Context, client server.Client, statement rewrit
 	result, err := h.engine.Run(ctx, client, statement)
 	return server.Outcome(result), err
 }
+
+// ParameterTypes implements server.Handler.
+func (h handler) ParameterTypes(ctx context.Context, client server.Client, statement rewrite.Statement, declared []string) ([]uint32, error) {
+	return h.engine.ParameterTypes(ctx, client, statement, declared)
+}

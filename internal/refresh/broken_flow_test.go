@@ -46,7 +46,7 @@ func TestErrorsInAPredicateStandInTheUsersText(t *testing.T) {
 	sales(s)
 	for sql, want := range map[string]struct{ code, at, message string }{
 		"refresh streaming table by_day where day >=":                                   {"42601", "", "syntax error at the end of the predicate"},
-		"refresh streaming table by_day where day >= $1":                                {"42P02", "day", "a predicate cannot have parameters here"},
+		"refresh streaming table by_day where day >= $1":                                {"42P02", "$1", "there is no parameter $1"},
 		"refresh streaming table by_day where generate_series(1, 2) = 1":                {"0A000", "generate_series", "set-returning functions are not allowed in a predicate"},
 		"refresh streaming table by_day where nope = 1":                                 {"42703", "nope", `column "nope" does not exist`},
 		"refresh streaming table by_day where sum(amount) > 1":                          {"42903", "sum", "aggregate functions are not allowed in a predicate"},

@@ -46,9 +46,8 @@ func (p *predicate) checkTarget(ctx context.Context, s pgsession.Session, w rewr
 		return p.locate(err, probe[:w.PredicateOffset(probe)])
 	}
 	if len(description.Parameters) > 0 {
-		return pgdiag.New("42P02", "a predicate cannot have parameters here").
-			WithHint("Write the values into the predicate.").
-			At(originPosition(p.statement, p.translation, 1))
+		at := rewrite.FirstParameter(p.typed.Text, p.lexical)
+		return rewrite.NoParameter(p.statement, p.typed.Offset+at)
 	}
 	return nil
 }
