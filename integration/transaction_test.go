@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -170,6 +171,40 @@ func TestAStatementIsPreparedOnceAndRunOften(t *testing.T) {
 	}
 	s.exec(`deallocate again`)
 	s.fails("26000", `execute again`)
+}
+
+func TestARefreshTakesParametersFromItsDriver(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	s := connect(t, d.url)
+	s.createTotals()
+	s.exec(`update orders set amount = amount + 1`)
+	description, err := s.conn.Prepare(t.Context(), "of_a_day", `refresh streaming table totals where day = current_date - $1::int and orders < $2`, nil)
+	if err != nil {
+		t.Fatal(describe(err))
+	}
+	const int4, int8 = 23, 20
+	if len(description.Fields) != 0 || !slices.Equal(description.ParamOIDs, []uint32{int4, int8}) {
+		t.Errorf("described as %v, %v", description.Fields, description.ParamOIDs)
+	}
+	binary := [][]byte{{0, 0, 0, 1}, {0, 0, 0, 0, 0, 0, 0, 9}}
+	for _, run := range []struct {
+		values  [][]byte
+		formats []int16
+		want    string
+	}{
+		{binary, []int16{1}, "-1|1|21.00 0|1|30.00"},
+		{[][]byte{[]byte("0"), []byte("9")}, nil, "-1|1|21.00 0|1|31.00"},
+	} {
+		result := s.conn.ExecPrepared(t.Context(), "of_a_day", run.values, run.formats, nil).Read()
+		if result.Err != nil || result.CommandTag.String() != "REFRESH STREAMING TABLE" {
+			t.Fatalf("%s, %s", result.CommandTag, describe(result.Err))
+		}
+		if got := strings.Join(s.rows(readTotals), " "); got != run.want {
+			t.Errorf("got %s, want %s", got, run.want)
+		}
+	}
+	s.want(`select count(*) from rwproxy.refreshes where window_predicate like '%<%9%'`, "2")
 }
 
 func TestAPipelineRunsOurStatementsInItsTransaction(t *testing.T) {

@@ -15,24 +15,38 @@ import (
 // wants, by qualified name, "" for those that it leaves open. It runs in the
 // client's transaction and changes nothing.
 func (e *Engine) ParameterTypes(ctx context.Context, c Client, statement rewrite.Statement, declared []string) ([]uint32, error) {
+	text := ""
 	switch st := statement.(type) {
 	case *rewrite.Refresh:
-		return e.refreshParameters(ctx, c, st, declared)
-	case *rewrite.CreateStreamingTable, *rewrite.CreateFlow:
-		return nil, pgdiag.New("42P02", "a flow cannot have parameters").
-			WithHint("Write the values into the statement; a stored flow has nobody to ask for them.")
+		if st.Where != nil {
+			return e.refreshParameters(ctx, c, st, declared)
+		}
+		text = st.Text
+	case *rewrite.CreateStreamingTable:
+		text = st.Text
+	case *rewrite.CreateFlow:
+		text = st.Text
+	default:
+		return nil, pgdiag.New("42P02", "this statement cannot have parameters").WithHint(noParameterHint)
 	}
-	return nil, pgdiag.New("42P02", "this statement cannot have parameters").
-		WithHint("Write the values into the statement.")
+	rows, err := c.Query(ctx, "select pg_catalog.current_setting('standard_conforming_strings')")
+	if err != nil {
+		return nil, err
+	}
+	return nil, noParameter(text, rewrite.Span{Text: text}, lexicalOf(map[string]string{settingStandardStrings: rows[0][0].Text}))
+}
+
+const noParameterHint = "Write the value into the statement."
+
+// noParameter is Postgres's error for the first parameter of a part of a
+// statement: a flow is stored, with nobody to ask for a value.
+func noParameter(statement string, part rewrite.Span, lexical rewrite.Lexical) error {
+	return rewrite.NoParameter(statement, part.Offset+rewrite.FirstParameter(part.Text, lexical)).WithHint(noParameterHint)
 }
 
 // refreshParameters has Postgres read the predicate against the target, under
 // the settings that the refresh will run under.
 func (e *Engine) refreshParameters(ctx context.Context, c Client, st *rewrite.Refresh, declared []string) ([]uint32, error) {
-	if st.Where == nil {
-		return nil, pgdiag.New("42P02", "only the WHERE of a REFRESH can have parameters").
-			WithHint("Write the values into the statement.")
-	}
 	target, err := e.refreshable(ctx, c, st)
 	if err != nil {
 		return nil, err

@@ -46,8 +46,7 @@ func (p *predicate) checkTarget(ctx context.Context, s pgsession.Session, w rewr
 		return p.locate(err, probe[:w.PredicateOffset(probe)])
 	}
 	if len(description.Parameters) > 0 {
-		at := rewrite.FirstParameter(p.typed.Text, p.lexical)
-		return rewrite.NoParameter(p.statement, p.typed.Offset+at)
+		return noParameter(p.statement, p.typed, p.lexical)
 	}
 	return nil
 }

@@ -51,9 +51,7 @@ func readQuery(ctx context.Context, f *frame, statement string, q rewrite.Span, 
 		query.pseudo = query.pseudo || c.TypeOID == oidRecord || c.TypeOID == oidRecordArray
 	}
 	if len(description.Parameters) > 0 {
-		return nil, pgdiag.New("42P02", "a flow's query cannot have parameters").
-			WithHint("Write the values into the query; a stored flow has nobody to ask for them.").
-			At(rewrite.CharPosition(statement, q.Offset))
+		return nil, noParameter(statement, q, lexical)
 	}
 	if len(description.Columns) == 0 {
 		return nil, pgdiag.New("42601", "a flow's query must return columns").
