@@ -207,6 +207,36 @@ func TestARefreshTakesParametersFromItsDriver(t *testing.T) {
 	s.want(`select count(*) from rwproxy.refreshes where window_predicate like '%<%9%'`, "2")
 }
 
+func TestAnInsertTakesParametersFromItsDriver(t *testing.T) {
+	t.Parallel()
+	s := connect(t, newDatabase(t).url)
+	s.createTotals()
+	s.exec(`create table plain (day date, note text, tags text[])`, `insert into plain values ('2024-01-31', 'old'), ('2023-12-31', 'kept')`)
+	// 2024-01-01 in days since 2000-01-01, PostgreSQL's binary form of a date.
+	day := []byte{0, 0, 0x22, 0x3e}
+	for sql, run := range map[string]struct {
+		values  [][]byte
+		formats []int16
+		tag     string
+		want    string
+	}{
+		`insert into plain replace where day >= $1 values ($1, $2, $3)`: {
+			[][]byte{day, []byte(`it's \ new`), []byte(`{a,"b c"}`)}, []int16{1, 0, 0}, "INSERT 0 1", `2023-12-31|kept|NULL 2024-01-01|it's \ new|{a,"b c"}`},
+		`insert into plain by name replace using (day) select $1::date as day, $2 as note`: {
+			[][]byte{[]byte("2023-12-31"), nil}, nil, "INSERT 0 1", `2023-12-31|NULL|NULL 2024-01-31|old|NULL`},
+	} {
+		s.exec(`begin`)
+		result := s.conn.ExecParams(t.Context(), sql, run.values, nil, run.formats, nil).Read()
+		if result.Err != nil || result.CommandTag.String() != run.tag {
+			t.Errorf("%s\n%s, %s", sql, result.CommandTag, describe(result.Err))
+		}
+		if got := strings.Join(s.rows(`select * from plain order by day`), " "); result.Err == nil && got != run.want {
+			t.Errorf("%s\ngot %s, want %s", sql, got, run.want)
+		}
+		s.exec(`rollback`)
+	}
+}
+
 func TestAPipelineRunsOurStatementsInItsTransaction(t *testing.T) {
 	t.Parallel()
 	s := connect(t, newDatabase(t).url)

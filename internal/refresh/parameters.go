@@ -22,6 +22,8 @@ func (e *Engine) ParameterTypes(ctx context.Context, c Client, statement rewrite
 			return e.refreshParameters(ctx, c, st, declared)
 		}
 		text = st.Text
+	case *rewrite.Insert:
+		return insertParameters(ctx, c, st, declared)
 	case *rewrite.CreateStreamingTable:
 		text = st.Text
 	case *rewrite.CreateFlow:
@@ -89,4 +91,30 @@ func (p *predicate) parameters(ctx context.Context, s pgsession.Session, target 
 		return nil, p.locate(relocate(err, p.translation.SQL, typed, utf8.RuneCountInString(prefix)), "")
 	}
 	return description.Parameters, nil
+}
+
+// insertParameters has Postgres read the shadow of an INSERT where the
+// statement itself would be read.
+func insertParameters(ctx context.Context, c Client, st *rewrite.Insert, declared []string) ([]uint32, error) {
+	i := &insertion{client: c, statement: st, began: time.Now()}
+	var err error
+	if i.settings, err = readInsertSettings(ctx, c); err != nil {
+		return nil, err
+	}
+	if err := i.enter(ctx); err != nil {
+		return nil, err
+	}
+	shadow, err := rewrite.DeclareParameters(st.Shadow(), i.settings.lexical, declared)
+	if err != nil {
+		return nil, noParameter(st.Text, rewrite.Span{Text: st.Text}, i.settings.lexical)
+	}
+	var description pgsession.Description
+	err = i.frame.asFlow(ctx, func() (err error) {
+		description, err = c.Describe(ctx, shadow.SQL)
+		return withoutPosition(err) // it is one in the shadow
+	})
+	if err != nil {
+		return nil, err
+	}
+	return description.Parameters, i.frame.leave(ctx)
 }

@@ -36,15 +36,20 @@ func TestTheTypesOfParametersAreThoseThatPostgresInfers(t *testing.T) {
 		declared []string
 		types    []uint32
 	}{
-		"refresh streaming table by_day where day >= $1":                                 {nil, []uint32{1082}},
-		"refresh table by_day where day between $2 and $1 and amount > $3":               {nil, []uint32{1082, 1082, 1700}},
-		"refresh streaming table by_day where by_day.day = any ($1)":                     {nil, []uint32{1182}},
-		"refresh streaming table by_day where day >= $1 -- declared":                     {[]string{"pg_catalog.timestamptz"}, []uint32{1184}},
-		"refresh streaming table by_day where day >= $1 and amount > $2 -- in part":      {[]string{"", "pg_catalog.int4"}, []uint32{1082, 23}},
-		"refresh streaming table by_day where `day` == $1":                               {nil, []uint32{1082}},
-		"refresh streaming table by_own where day >= first_day() + 1 * $1":               {nil, []uint32{23}},
-		"refresh streaming table by_day where day >= add_months(current_date(), $1)":     {nil, []uint32{23}},
-		"refresh streaming table by_day where day >= $1 and 'what $9 costs' = 'what''s'": {nil, []uint32{1082}},
+		"refresh streaming table by_day where day >= $1":                                                {nil, []uint32{1082}},
+		"refresh table by_day where day between $2 and $1 and amount > $3":                              {nil, []uint32{1082, 1082, 1700}},
+		"refresh streaming table by_day where by_day.day = any ($1)":                                    {nil, []uint32{1182}},
+		"refresh streaming table by_day where day >= $1 -- declared":                                    {[]string{"pg_catalog.timestamptz"}, []uint32{1184}},
+		"refresh streaming table by_day where day >= $1 and amount > $2 -- in part":                     {[]string{"", "pg_catalog.int4"}, []uint32{1082, 23}},
+		"refresh streaming table by_day where `day` == $1":                                              {nil, []uint32{1082}},
+		"refresh streaming table by_own where day >= first_day() + 1 * $1":                              {nil, []uint32{23}},
+		"refresh streaming table by_day where day >= add_months(current_date(), $1)":                    {nil, []uint32{23}},
+		"refresh streaming table by_day where day >= $1 and 'what $9 costs' = 'what''s'":                {nil, []uint32{1082}},
+		"insert into sales replace where day >= $1 select day, region, $2 from sales":                   {nil, []uint32{1082, 1700}},
+		"insert into sales replace using (day) values ($1, $2, $3)":                                     {nil, []uint32{1082, 25, 1700}},
+		"insert into sales by name replace where day = $1 select $1 as day, $2 as amount":               {[]string{"pg_catalog.timestamptz", "pg_catalog.int4"}, []uint32{1184, 23}},
+		"insert overwrite sales select day, region, amount from sales where day < add_months(day, $1)":  {nil, []uint32{23}},
+		"insert into sales replace on (sales.day = s.day and s.amount > $1) (select * from sales) as s": {nil, []uint32{1700}},
 	} {
 		got, err := s.parameterTypes(sql, want.declared...)
 		if err != nil || !slices.Equal(got, want.types) {
