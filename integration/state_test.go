@@ -89,13 +89,13 @@ func TestAFailedCreateInATransactionLeavesNoRecord(t *testing.T) {
 	})
 }
 
-func TestARenamedTargetKeepsItsFlow(t *testing.T) {
+func TestARenamedTargetKeepsItsFlowWhichIsCalledAsItIs(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, _ database, s *session) {
 		s.createTotals()
 		s.exec(`create schema own`, `alter table totals rename to sums`, `alter table sums set schema own`,
 			`insert into orders values (4, current_date, 1)`, `refresh streaming table own.sums`)
 		s.want(`select day - current_date, orders, amount from own.sums order by 1`, "-1|1|20.00", "0|2|31.00")
-		s.want(`select flow_name, target_schema, target_table from rwproxy.flows`, "totals|own|sums")
+		s.want(`select flow_name, target_schema, target_table from rwproxy.flows`, "sums|own|sums")
 		s.fails("42P01", `refresh streaming table totals`)
 	})
 }

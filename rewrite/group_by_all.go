@@ -28,7 +28,7 @@ func (t *tokenText) translateGroupByAll(s selectClauses, c Catalog) error {
 		} else if isStar {
 			width = columns
 		} else if over := t.window(item); over >= 0 {
-			return t.unsupported(over, "a window function together with GROUP BY ALL", "list the grouping columns")
+			return t.unsupported(over, "a window function together with GROUP BY ALL", "List the grouping columns.")
 		} else if t.calls(item, isAggregate) {
 			column++
 			continue

@@ -16,6 +16,9 @@ import (
 // that the statement does not repeat is removed; columns are only ever added.
 // All of it commits together.
 func (e *Engine) replaceTable(ctx context.Context, c Client, st *rewrite.CreateStreamingTable, target *flowstate.Target) error {
+	if !target.OwnedByCaller {
+		return notOwner(target.Name)
+	}
 	unlock, err := lockTarget(ctx, c, target.OID)
 	if err != nil {
 		return err
@@ -35,7 +38,7 @@ func (e *Engine) replaceTable(ctx context.Context, c Client, st *rewrite.CreateS
 	err = inTransaction(ctx, c, func() error {
 		settings := target.Table.Settings // of a flow that stays as it is
 		if st.Flow != nil || target.Table.Flow == nil {
-			if settings, err = authorSettings(ctx, c); err != nil {
+			if settings, err = authorSettings(ctx, c, st.Properties); err != nil {
 				return err
 			}
 		}
@@ -74,6 +77,7 @@ func (e *Engine) redefine(ctx context.Context, f *frame, st *rewrite.CreateStrea
 		PartitionBy: st.PartitionBy, Settings: settings, Declared: len(st.Columns) > 0, Flow: target.Table.Flow,
 	}
 	table.Schedule = scheduleText(st, settings)
+	st.Columns = declaredColumns(st.Columns, lexicalOf(settings))
 	if err := declareColumns(ctx, f, st, name, old); err != nil {
 		return err
 	}
@@ -240,7 +244,11 @@ func copyGrants(ctx context.Context, s pgsession.Session, from, to string) error
 	return nil
 }
 
-// lexicalOf is how string literals are read under a flow's settings.
+// lexicalOf is how a text is read under a flow's settings.
 func lexicalOf(settings map[string]string) rewrite.Lexical {
-	return rewrite.Lexical{BackslashEscapes: strings.EqualFold(settings[settingStandardStrings], "off")}
+	dialect, _ := rewrite.ParseDialect(settings[settingDialect]) // checked when it was stored
+	return rewrite.Lexical{
+		BackslashEscapes: strings.EqualFold(settings[settingStandardStrings], "off"),
+		Dialect:          dialect,
+	}
 }
