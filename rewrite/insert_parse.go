@@ -3,7 +3,7 @@ package rewrite
 const (
 	insertForm = "INSERT INTO [TABLE] name [(columns) | BY NAME] [[AS] alias] " +
 		"REPLACE {WHERE predicate | USING (columns) | ON condition} query"
-	overwriteForm = "INSERT OVERWRITE [TABLE] name [PARTITION (column = value, …)] [(columns) | BY NAME] query"
+	overwriteForm = "INSERT OVERWRITE [TABLE] name [PARTITION (column = value, ...)] [(columns) | BY NAME] query"
 )
 
 // insert reads an INSERT that PostgreSQL does not have.
@@ -51,7 +51,7 @@ func (p *parser) insertKeyword() int {
 func (p *parser) insertInto(s *Insert) error {
 	switch {
 	case p.wordsAt(p.i, "WITH"):
-		return p.unsupported(p.i, "INSERT WITH SCHEMA EVOLUTION", "Add the columns with ALTER TABLE, then INSERT … BY NAME.")
+		return p.unsupported(p.i, "INSERT WITH SCHEMA EVOLUTION", "Add the columns with ALTER TABLE, then INSERT ... BY NAME.")
 	case p.accept("OVERWRITE"):
 		p.form = overwriteForm
 		s.Replaces = ReplacesPartition
@@ -96,7 +96,7 @@ func (p *parser) insertOptions(s *Insert) error {
 func (p *parser) expectedAfterTarget(s *Insert) error {
 	switch {
 	case p.wordsAt(p.i, "IF"):
-		return p.unsupported(p.i, "IF NOT EXISTS of a partition", "Leave it out, or add WHERE NOT EXISTS (…) to the query.")
+		return p.unsupported(p.i, "IF NOT EXISTS of a partition", "Leave it out, or add WHERE NOT EXISTS (...) to the query.")
 	case p.wordsAt(p.i, "DEFAULT", "VALUES"), p.wordsAt(p.i, "OVERRIDING"):
 		return p.unsupported(p.i, p.text(p.i)+" in this INSERT", "Use PostgreSQL's own INSERT INTO name, without TABLE, BY NAME, PARTITION and REPLACE.")
 	case p.wordsAt(p.i, "WHERE"), p.wordsAt(p.i, "USING"), p.wordsAt(p.i, "ON"):

@@ -104,7 +104,7 @@ func (i *insertion) sourceColumns(ctx context.Context) ([]string, error) {
 	names, err := i.describe(ctx, i.sql.Source())
 	if err == nil && len(names) == 0 {
 		err = i.fail(i.statement.Query.Offset, "42601", "the query of an INSERT must return columns", "",
-			"Use SELECT, WITH … SELECT, VALUES or TABLE.")
+			"Use SELECT, WITH ... SELECT, VALUES or TABLE.")
 	}
 	return names, err
 }
@@ -255,7 +255,7 @@ func (t insertTarget) names() string {
 		names = append(names, rewrite.QuoteIdentifier(c.name))
 	}
 	if len(t.columns) > most {
-		names = append(names, "…")
+		names = append(names, "...")
 	}
 	return strings.Join(names, ", ")
 }

@@ -94,7 +94,7 @@ func (i *insertion) partitionKey(ctx context.Context) ([]string, error) {
 		if r[0].Null {
 			return nil, i.fail(i.statement.Target.Offset, "0A000",
 				"dynamic partition overwrite of a table that is partitioned by an expression is not supported", "",
-				"Use INSERT INTO … REPLACE WHERE or REPLACE ON with that expression.")
+				"Use INSERT INTO ... REPLACE WHERE or REPLACE ON with that expression.")
 		}
 		key = append(key, r[0].Text)
 	}
