@@ -94,23 +94,39 @@ func TestReplaceWhereRefusesARowOutsideItsPredicate(t *testing.T) {
 	t.Parallel()
 	s := facts(t)
 	for _, c := range []struct{ sql, check, row, at string }{
-		{"insert into facts replace where day > '2024-02-01' select * from source",
-			"day > '2024-02-01'", "id = 6, day = 2024-02-01, region = n, amount = 60.00", "day > "},
-		{"insert into facts replace where day >= '2024-02-01' and region = 's' select * from source",
-			"region = 's'", "id = 6, day = 2024-02-01, region = n, amount = 60.00", "region = 's'"},
-		{"insert into facts replace where (day between '2024-01-01' and '2024-12-31' and (region = 'n')) select * from source",
-			"region = 'n'", "id = 7, day = 2024-02-03, region = s, amount = 70.00", "region = 'n'"},
-		{"insert into facts replace where region = 'n' or day > '2024-02-03' select * from source",
-			"region = 'n' or day > '2024-02-03'", "id = 7, day = 2024-02-03, region = s, amount = 70.00", "region = 'n'"},
-		{"insert into facts replace where `region` == 'n' values (1, '2024-01-01', null, 1)",
-			`"region" = 'n'`, "id = 1, day = 2024-01-01, region = null, amount = 1.00", "`region`"},
-		{"insert into facts by name replace where region = 'n' select 1 as id",
-			"region = 'n'", "id = 1, region = null", "region = 'n'"},
-		{"insert into facts replace where case when id = 1 and region = 'n' then false end select 1, null, 'n', null",
-			"case when id = 1 and region = 'n' then false end", "id = 1, day = null, region = n, amount = null", "case"},
+		{
+			"insert into facts replace where day > '2024-02-01' select * from source",
+			"day > '2024-02-01'", "id = 6, day = 2024-02-01, region = n, amount = 60.00", "day > ",
+		},
+		{
+			"insert into facts replace where day >= '2024-02-01' and region = 's' select * from source",
+			"region = 's'", "id = 6, day = 2024-02-01, region = n, amount = 60.00", "region = 's'",
+		},
+		{
+			"insert into facts replace where (day between '2024-01-01' and '2024-12-31' and (region = 'n')) select * from source",
+			"region = 'n'", "id = 7, day = 2024-02-03, region = s, amount = 70.00", "region = 'n'",
+		},
+		{
+			"insert into facts replace where region = 'n' or day > '2024-02-03' select * from source",
+			"region = 'n' or day > '2024-02-03'", "id = 7, day = 2024-02-03, region = s, amount = 70.00", "region = 'n'",
+		},
+		{
+			"insert into facts replace where `region` == 'n' values (1, '2024-01-01', null, 1)",
+			`"region" = 'n'`, "id = 1, day = 2024-01-01, region = null, amount = 1.00", "`region`",
+		},
+		{
+			"insert into facts by name replace where region = 'n' select 1 as id",
+			"region = 'n'", "id = 1, region = null", "region = 'n'",
+		},
+		{
+			"insert into facts replace where case when id = 1 and region = 'n' then false end select 1, null, 'n', null",
+			"case when id = 1 and region = 'n' then false end", "id = 1, day = null, region = n, amount = null", "case",
+		},
 		// What is stored counts, not what the query returned.
-		{"insert into facts replace where amount = 1.005 values (1, null, null, 1.005)",
-			"amount = 1.005", "id = 1, day = null, region = null, amount = 1.01", "amount"},
+		{
+			"insert into facts replace where amount = 1.005 values (1, null, null, 1.005)",
+			"amount = 1.005", "id = 1, day = null, region = null, amount = 1.01", "amount",
+		},
 	} {
 		s.failsAt("44000", "written data does not conform to partial table overwrite condition or constraint", c.sql, c.at)
 		d := s.fails("44000", c.sql)
