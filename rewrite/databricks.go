@@ -1,37 +1,45 @@
 package rewrite
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/rwproxy/rwproxy/internal/pgdiag"
+)
 
 // The functions that stand for what Databricks means begin so. The types of
 // their arguments decide what is called; for types that it cannot be said
 // exactly for, there is no function (compat/databricks_*.sql).
 const databricksPrefix = "rwproxy_compat.databricks_"
 
-// DatabricksRefusal says whether the message of an error of Postgres, with its
-// SQLSTATE, is about a call that the translation generated and that has no
-// function for its types, and what to call it.
-func DatabricksRefusal(code, message string) (construct string, refused bool) {
+// DatabricksRefusal returns what to say in place of an error of Postgres about a
+// call that the translation generated and that has no function for its types;
+// false if it is another error.
+func DatabricksRefusal(d *pgdiag.Diagnostic) (*pgdiag.Diagnostic, bool) {
 	const undefinedFunction, wrongObjectType = "42883", "42809"
-	if code != undefinedFunction && code != wrongObjectType {
-		return "", false
-	}
-	_, call, found := strings.Cut(message, databricksPrefix)
+	_, call, found := strings.Cut(d.Message, databricksPrefix)
 	name, types, isCall := strings.Cut(call, "(")
-	types, _, closed := strings.Cut(types, ")")
-	if !found || !isCall || !closed {
-		return "", false
+	end := strings.LastIndexByte(types, ')')
+	if d.Code != undefinedFunction && d.Code != wrongObjectType || !found || !isCall || end < 0 {
+		return nil, false
 	}
+	types = types[:end]
+	construct, hint := name+"("+types+")", "Cast the arguments to another type."
+	between := " between " + strings.Join(strings.Split(types, ", "), " and ")
 	switch target, isCast := strings.CutPrefix(name, "to_"); {
 	case isCast:
-		return "a cast of " + types + " to " + strings.ToUpper(target), true
+		construct, hint = "a cast of "+types+" to "+strings.ToUpper(target), "Cast to another type first."
 	case name == "divide":
-		return "/ between " + strings.Join(strings.Split(types, ", "), " and "), true
+		construct = "/" + between
+		hint = "Cast an operand to DOUBLE: how many digits the quotient of decimals has depends on the types they are declared with."
 	case name == "string":
-		return "a text made of " + types, true
-	case name == "plus" || name == "minus":
-		return map[string]string{"plus": "+", "minus": "-"}[name] + " between " + strings.Join(strings.Split(types, ", "), " and "), true
+		construct, hint = "a text made of "+types, "Cast to DECIMAL(p, s) first, or use another way to write the value."
+	case name == "add" || name == "plus":
+		construct, hint = "+"+between, "Use date_add, add_months, or a constant such as INTERVAL 1 DAY."
+	case name == "subtract" || name == "minus":
+		construct, hint = "-"+between, "Use datediff, date_sub, or a constant such as INTERVAL 1 DAY."
 	}
-	return name + "(" + types + ")", true
+	return pgdiag.New(featureNotSupportedCode, construct+" is not supported with rwproxy.dialect = 'databricks'").
+		WithDetail("UNSUPPORTED_FEATURE").WithHint(hint).At(d.Position), true
 }
 
 // translateDatabricks edits what PostgreSQL accepts and Databricks means
@@ -61,7 +69,7 @@ func (t *tokenText) translateDatabricksToken(i int) (next int, found bool, err e
 		next, err = t.translateStrings(i)
 		return next, true, err
 	case t.is(i, Number) && strings.ContainsAny(t.text(i), "eE") && !strings.HasPrefix(strings.ToLower(t.text(i)), "0x"):
-		if suffixed := i+1 < len(t.tokens) && t.tokens[i].End == t.tokens[i+1].Start && t.is(i+1, Word); !suffixed {
+		if t.suffixType(i) == "" {
 			t.insertAfter(i, "::float8")
 			return i + 1, true, nil
 		}

@@ -60,14 +60,23 @@ func (t *tokenText) translateBinary(c chain, k int, mixed bool) {
 	case operator == "^":
 		t.replace(place, place+1, "#")
 		t.wrap(both, "(", ")")
-	case (operator == "+" || operator == "-") && (t.isDays(right) || operator == "+" && t.isDays(left)):
-		name := map[string]string{"+": "plus(", "-": "minus("}[operator]
+	case operator == "+" || operator == "-":
+		name := sumFunctions[operator]
+		if t.isDays(right) || t.isDays(left) {
+			name = dayFunctions[operator]
+		}
 		t.wrapInCall(place, both, databricksPrefix+name, ")")
 		t.replace(place, place+1, ",")
 	case mixed && t.level(place) > 2:
 		t.wrap(both, "(", ")")
 	}
 }
+
+// The functions that + and - are, and those of a date and a constant of days.
+var (
+	sumFunctions = map[string]string{"+": "add(", "-": "subtract("}
+	dayFunctions = map[string]string{"+": "plus(", "-": "minus("}
+)
 
 // isDays says whether r is an interval constant of days, weeks, months or
 // years: a date with it is a date.

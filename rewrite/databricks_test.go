@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/rwproxy/rwproxy/internal/pgdiag"
 	"github.com/rwproxy/rwproxy/rewrite"
 )
 
@@ -107,6 +108,12 @@ func TestTheDialectOfDatabricksMeansWhatDatabricksMeans(t *testing.T) {
 		`d - interval '1' month`:                   "2023-12-31",
 		`interval '1 month' + d`:                   "2024-02-29",
 		`d + interval 1 day = date '2024-02-01'`:   "t",
+		`a - 1 - b`:                                "4",
+		`n + 1 - 0.5`:                              "13.00",
+		`f - 1`:                                    "1.5",
+		`ts - ts = interval 0 seconds`:             "t",
+		`1 + d`:                                    "2024-02-01",
+		`d - 1 + 2`:                                "2024-02-01",
 		`d + 1`:                                    "2024-02-01",
 		`ts + interval 1 hour`:                     "2024-01-31 11:11:12.5-05",
 		`ts - interval 1 day`:                      "2024-01-30 10:11:12.5-05",
@@ -178,17 +185,23 @@ func TestTheDialectOfDatabricksRefusesTypesThatItCannotBeExactFor(t *testing.T) 
 	c := connect(t)
 	execute(t, c, `create table t (a integer, f double precision, n numeric(10, 2), d date, iv interval, list integer[])`)
 	for expression, want := range map[string]string{
-		`n / 2`:                "/ between numeric and integer|/ 2",
-		`a / 2.5`:              "/ between integer and numeric|/ 2.5",
-		`sum(n) / count(*)`:    "/ between numeric and bigint|/ count",
-		`cast(f as string)`:    "a text made of double precision|cast(f",
-		`f || 'x'`:             "a text made of double precision||| 'x'",
-		`concat('x', f)`:       "a text made of double precision|concat",
-		`concat_ws(',', list)`: "a text made of integer[]|concat_ws",
-		`cast(d as int)`:       "a cast of date to INTEGER|cast(d",
-		`a + interval 1 day`:   "+ between integer and interval|+ interval",
-		`iv / 2`:               "/ between interval and integer|/ 2",
-		`cast(list as int)`:    "a cast of integer[] to INTEGER|cast",
+		`n / 2`:                                "/ between numeric and integer|/ 2",
+		`a / 2.5`:                              "/ between integer and numeric|/ 2.5",
+		`sum(n) / count(*)`:                    "/ between numeric and bigint|/ count",
+		`cast(f as string)`:                    "a text made of double precision|cast(f",
+		`f || 'x'`:                             "a text made of double precision||| 'x'",
+		`concat('x', f)`:                       "a text made of double precision|concat",
+		`concat_ws(',', list)`:                 "a text made of integer[]|concat_ws",
+		`cast(d as int)`:                       "a cast of date to INTEGER|cast(d",
+		`a + interval 1 day`:                   "+ between integer and interval|+ interval",
+		`iv / 2`:                               "/ between interval and integer|/ 2",
+		`d - d`:                                "- between date and date|- d",
+		`d - iv`:                               "- between date and interval|- iv",
+		`iv + d`:                               "+ between interval and date|+ d",
+		`d + interval 1 hour`:                  "+ between date and interval|+ interval",
+		`d + interval '1 02:00' day to minute`: "+ between date and interval|+ interval",
+		`n - d`:                                "- between numeric and date|- d",
+		`cast(list as int)`:                    "a cast of integer[] to INTEGER|cast",
 	} {
 		want, at, _ := strings.Cut(want, "|")
 		translation, err := rewrite.TranslateQuery(rewrite.Span{Text: "select " + expression + " from t"}, diagnosing{catalog{t, c}}, databricks)
@@ -202,8 +215,9 @@ func TestTheDialectOfDatabricksRefusesTypesThatItCannotBeExactFor(t *testing.T) 
 			t.Errorf("%s became\n%s\n%v", expression, translation.SQL, err)
 			continue
 		}
-		if got, refused := rewrite.DatabricksRefusal(e.Code, e.Message); !refused || got != want {
-			t.Errorf("%s: got %q (%v), want %q", expression, got, err, want)
+		got, refused := rewrite.DatabricksRefusal(pgdiag.New(e.Code, e.Message))
+		if !refused || got.Code != "0A000" || got.Message != want+" is not supported with rwproxy.dialect = 'databricks'" || got.Hint == "" {
+			t.Errorf("%s: got %+v (%v), want %q", expression, got, err, want)
 		}
 		if origin := translation.Origin(int(e.Position)); origin < 0 || !strings.HasPrefix(("select " + expression)[origin:], at) {
 			t.Errorf("%s: the error is at %d", expression, origin)

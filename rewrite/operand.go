@@ -59,6 +59,8 @@ func (t *tokenText) infixEnd(i int) int {
 // primaryEnd returns the place after the constant, name, call or bracket at i.
 func (t *tokenText) primaryEnd(i int) int {
 	switch {
+	case t.is(i, Number) && t.suffixType(i) != "":
+		return i + 2
 	case t.is(i, Number), t.is(i, String), t.is(i, DollarString), t.is(i, Parameter):
 		return i + 1
 	case t.punctuation(i, "("):

@@ -12,13 +12,19 @@ var numberSuffixes = map[string]string{
 	"l": "bigint", "s": "smallint", "y": "smallint", "f": "real", "d": "double precision", "bd": "numeric",
 }
 
+// suffixType returns the type that the letters behind the number at i say, ""
+// without any.
+func (t *tokenText) suffixType(i int) string {
+	if i+1 >= len(t.tokens) || t.tokens[i].End != t.tokens[i+1].Start || !t.is(i+1, Word) {
+		return ""
+	}
+	return numberSuffixes[foldASCII(t.text(i+1))]
+}
+
 // translateSuffix makes 10L to 10::bigint, with its sign: the least number of a
 // type has no positive counterpart.
 func (t *tokenText) translateSuffix(i int) {
-	if i+1 >= len(t.tokens) || t.tokens[i].End != t.tokens[i+1].Start || !t.is(i+1, Word) {
-		return
-	}
-	typ := numberSuffixes[foldASCII(t.text(i+1))]
+	typ := t.suffixType(i)
 	if typ == "" {
 		return
 	}

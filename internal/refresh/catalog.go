@@ -76,7 +76,7 @@ func (c catalog) Functions(names []string) (map[string]bool, error) {
 func (c catalog) Columns(query string) ([]string, error) {
 	description, err := c.session.Describe(c.ctx, query)
 	if err != nil {
-		return nil, err
+		return nil, inDialect(err)
 	}
 	names := make([]string, len(description.Columns))
 	for i, column := range description.Columns {

@@ -42,7 +42,7 @@ func (e *Engine) createStreamingTable(ctx context.Context, c Client, st *rewrite
 func (e *Engine) createNew(ctx context.Context, c Client, st *rewrite.CreateStreamingTable) error {
 	run := newRun(e, c, flowstate.KindWindow)
 	err := inTransaction(ctx, c, func() error {
-		settings, err := authorSettings(ctx, c)
+		settings, err := authorSettings(ctx, c, st.Properties)
 		if err != nil {
 			return err
 		}
@@ -114,6 +114,7 @@ func (e *Engine) define(ctx context.Context, f *frame, st *rewrite.CreateStreami
 		Declared:    len(st.Columns) > 0,
 	}
 	table.Schedule = scheduleText(st, settings)
+	st.Columns = declaredColumns(st.Columns, lexicalOf(settings))
 	var query *flowQuery
 	var view string
 	if st.Flow != nil {

@@ -13,6 +13,7 @@ import (
 // It is dropped when it lies in what rwproxy has added.
 func relocate(err error, statement string, t rewrite.Translation, prefixCharacters int) error {
 	var d *pgdiag.Diagnostic
+	err = inDialect(err)
 	if !errors.As(err, &d) || d.Position == 0 {
 		return err
 	}
@@ -68,6 +69,10 @@ func notStreamingTable(statement string, name rewrite.Name) *pgdiag.Diagnostic {
 		WithDetail("STREAMING_TABLE_OPERATION_NOT_ALLOWED.NON_STREAMING_TABLE").
 		WithHint("CREATE STREAMING TABLE creates one; rwproxy.flows lists those there are.").
 		At(rewrite.CharPosition(statement, name.Offset))
+}
+
+func notOwner(table string) *pgdiag.Diagnostic {
+	return pgdiag.New("42501", "must be owner of table "+table)
 }
 
 func withoutFlow(statement string, name rewrite.Name) *pgdiag.Diagnostic {

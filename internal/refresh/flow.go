@@ -107,6 +107,8 @@ func (e *Engine) createFlow(ctx context.Context, c Client, st *rewrite.CreateFlo
 		return undefinedTable(st.Text, st.Target)
 	case target.Table == nil:
 		return notStreamingTable(st.Text, st.Target)
+	case !target.OwnedByCaller:
+		return notOwner(target.Name)
 	case target.Table.Flow != nil:
 		return pgdiag.New("42710", fmt.Sprintf("table %q already has a REPLACE WHERE flow %q", target.Name, target.Table.Flow.Name)).
 			WithDetail("Only one flow may target a streaming table.").
@@ -115,7 +117,7 @@ func (e *Engine) createFlow(ctx context.Context, c Client, st *rewrite.CreateFlo
 	}
 	run := newRun(e, c, flowstate.KindWindow)
 	err = inTransaction(ctx, c, func() error {
-		settings, err := authorSettings(ctx, c)
+		settings, err := authorSettings(ctx, c, target.Table.Properties)
 		if err != nil {
 			return err
 		}

@@ -41,6 +41,9 @@ func readInsertSettings(ctx context.Context, s pgsession.Session) (insertSetting
 		searchPath: r[1].Text,
 		isolation:  "repeatable read",
 	}
+	if settings.lexical.Dialect, err = sessionDialect(ctx, s); err != nil {
+		return settings, err
+	}
 	if r[2].Text == "serializable" {
 		settings.isolation = r[2].Text
 	}

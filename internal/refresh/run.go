@@ -106,8 +106,10 @@ func (r *run) window(ctx context.Context) (rewrite.Window, error) {
 	r.plan.mayMove = storingMayMove(targetColumns, viewColumns)
 	condition, lexical := flow.Condition, lexicalOf(r.target.Table.Settings)
 	if r.where != nil {
-		// What the user has just typed is read as the user's session reads it.
+		// What the user has just typed is read as the user's session reads it, in
+		// the dialect of the flow.
 		override := predicate{typed: *r.where, statement: r.text, lexical: lexicalOf(r.frame.own)}
+		override.lexical.Dialect = lexical.Dialect
 		if err := override.read(ctx, r.frame, w, name, nil); err != nil {
 			return rewrite.Window{}, err
 		}

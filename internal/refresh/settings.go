@@ -8,6 +8,7 @@ import (
 
 	"github.com/rwproxy/rwproxy/internal/pgdiag"
 	"github.com/rwproxy/rwproxy/internal/pgsession"
+	"github.com/rwproxy/rwproxy/rewrite"
 )
 
 // The settings of a session that are looked at by name here. The names are
@@ -42,7 +43,8 @@ const (
 // authorSettings returns the settings of the session to keep with a flow. The
 // search_path is resolved: "$user" means the author, whoever refreshes later.
 // PostgreSQL's own schema is left out of it, so that it is searched first.
-func authorSettings(ctx context.Context, s pgsession.Session) (map[string]string, error) {
+// properties are those of the flow's table.
+func authorSettings(ctx context.Context, s pgsession.Session, properties map[string]string) (map[string]string, error) {
 	rows, err := s.Query(ctx, `
 		select s.name, pg_catalog.current_setting(s.name)
 		  from pg_catalog.unnest($1::pg_catalog.text[]) as s (name)`, pinned)
@@ -66,6 +68,13 @@ func authorSettings(ctx context.Context, s pgsession.Session) (map[string]string
 		}
 	}
 	settings[settingSearchPath] = strings.Join(append(path, compatSchema), ", ")
+	dialect, err := dialectOf(ctx, s, properties)
+	if err != nil {
+		return nil, err
+	}
+	if dialect != rewrite.Postgres {
+		settings[settingDialect] = dialect.String()
+	}
 	return settings, nil
 }
 
@@ -84,6 +93,9 @@ type frame struct {
 func enter(ctx context.Context, s pgsession.Session, flow map[string]string, began time.Time) (*frame, error) {
 	names, values := make([]string, 0, len(flow)), make([]string, 0, len(flow))
 	for name, value := range flow {
+		if name == settingDialect {
+			continue // Postgres has no use for it
+		}
 		if name == settingSearchPath {
 			value = ownPath
 		}
