@@ -5,7 +5,7 @@ package rewrite
 // Strings and comments count too, so true means that Split and Parse have to
 // look; false is certain. It reads the text once and allocates nothing.
 func MayBeOurs(sql []byte) bool {
-	drop, insert := false, false
+	drop, insert, by := false, false, false
 	for i := 0; i < len(sql); {
 		if !isWordByte[sql[i]] {
 			i++
@@ -16,12 +16,14 @@ func MayBeOurs(sql []byte) bool {
 			i++
 		}
 		switch word := sql[start:i]; len(word) {
+		case 2:
+			by = by || insert && isLowered(word, "by")
 		case 4:
 			if isLowered(word, "flow") {
 				return true
 			}
 			drop = drop || isLowered(word, "drop")
-			if insert && isLowered(word, "name") {
+			if by && isLowered(word, "name") {
 				return true
 			}
 		case 5:

@@ -29,6 +29,7 @@ func TestOrdinaryTextIsToldFromOursByItsWords(t *testing.T) {
 		"drop view a; truncate table b":        true,
 		"replace overwrite by name insert":     false,
 		"insert into t select 1":               false,
+		"insert into t (id, name) values (1)":  false,
 		"INSERT INTO t BY NAME select 1":       true,
 		"insert into t replace where":          true,
 		"insert overwrite t":                   true,
