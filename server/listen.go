@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// keepAlive is how long a connection may be silent before the kernel probes
-// whether its other end still exists.
-const keepAlive = 60 * time.Second
+// keepAlive finds ends that have gone without a word: a connection is probed
+// after a minute of silence, and given up after another minute without answer.
+var keepAlive = net.KeepAliveConfig{Enable: true, Idle: time.Minute, Interval: 10 * time.Second, Count: 6}
 
 // listen opens a TCP address, or a Unix socket when listen is a path.
 func listen(ctx context.Context, listen string) (net.Listener, error) {
-	config := net.ListenConfig{KeepAlive: keepAlive}
+	config := net.ListenConfig{KeepAliveConfig: keepAlive}
 	if !strings.ContainsRune(listen, '/') {
 		return config.Listen(ctx, "tcp", listen)
 	}

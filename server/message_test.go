@@ -101,15 +101,9 @@ func TestChannelBindingIsNotOfferedOverASecondTLSConnection(t *testing.T) {
 func FuzzMessagesOfAClient(f *testing.F) {
 	f.Add([]byte("\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"))
 	f.Add([]byte("p\x00s\x00\x00\x01\x00\x01\x00\x01\xff\xff\xff\xff\x00\x01\x00\x01"))
-	f.Add([]byte("\x00\x03\x00\x00user\x00me\x00replication\x00on\x00\x00"))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		if n := parseBind(content); len(n.formats) > len(content) {
 			t.Errorf("%d formats in %d bytes", len(n.formats), len(content))
-		}
-		if len(content) >= minStartup {
-			if _, err := parseStartup(content); err != nil && err != errStartup {
-				t.Error(err)
-			}
 		}
 	})
 }

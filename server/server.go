@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"go.uber.org/zap"
@@ -32,6 +33,9 @@ const (
 	keyUser     = "user"
 )
 
+// defaultAuthenticationTimeout is Postgres's authentication_timeout.
+const defaultAuthenticationTimeout = time.Minute
+
 // Config is what a Server needs to know. Only Listen and Upstream have no
 // default.
 type Config struct {
@@ -44,6 +48,21 @@ type Config struct {
 	TLS *tls.Config
 	// ConnectTimeout bounds connecting to Postgres for one session.
 	ConnectTimeout time.Duration
+	// AuthenticationTimeout bounds what a client may take to send its startup
+	// packet, TLS included, and to prove its password when the proxy asks for
+	// it. Where Postgres asks, its authentication_timeout counts.
+	AuthenticationTimeout time.Duration
+	// MaxConnections is how many sessions there may be at a time, 0 for any
+	// number. One more gets a FATAL 53300.
+	MaxConnections int
+	// ProxyProtocol says that a PROXY protocol header comes first on every
+	// connection. The address in it is what the log shows, and nothing else.
+	ProxyProtocol bool
+	// Verifier returns what Postgres keeps of a role's password, "" if there is
+	// no such role or it has none. Clients with TLS need it to log in by SCRAM
+	// to a Postgres that is reached over TLS too, and to bind that login to the
+	// proxy's certificate; without it, or after an error, SCRAM is relayed.
+	Verifier func(ctx context.Context, role string) (string, error)
 	// Handler runs the statements that Postgres does not know; without it
 	// everything passes through.
 	Handler Handler
@@ -61,6 +80,8 @@ type Server struct {
 	ctx      context.Context
 	cut      context.CancelFunc
 	draining atomic.Bool
+	relaying sync.Once      // guards the warning that SCRAM has to be relayed
+	admitted atomic.Int64   // sessions and those that are to become one
 	running  sync.WaitGroup // the accept loop and every connection
 
 	mu       sync.Mutex // guards what follows
@@ -77,15 +98,17 @@ func New(config Config) (*Server, error) {
 	if config.ConnectTimeout == 0 {
 		config.ConnectTimeout = defaultConnectTimeout
 	}
+	if config.AuthenticationTimeout == 0 {
+		config.AuthenticationTimeout = defaultAuthenticationTimeout
+	}
 	if config.Logger == nil {
 		config.Logger = zap.NewNop()
 	}
 	if config.Metrics == nil {
 		config.Metrics = noMetrics{}
 	}
-	if config.TLS != nil && len(config.TLS.NextProtos) == 0 {
-		config.TLS = config.TLS.Clone()
-		config.TLS.NextProtos = []string{alpn}
+	if config.TLS != nil {
+		config.TLS = clientConfig(config.TLS)
 	}
 	s := &Server{
 		config:   config,
@@ -169,6 +192,9 @@ func (s *Server) accept() {
 		if err != nil {
 			// Out of descriptors or a connection reset in the queue: both pass.
 			s.config.Logger.Warn("could not accept a connection", zap.Error(err))
+			if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+				s.shed()
+			}
 			select {
 			case <-time.After(50 * time.Millisecond):
 			case <-s.ctx.Done():
@@ -184,15 +210,25 @@ func (s *Server) accept() {
 // client does, it ends its own session and no other.
 func (s *Server) serve(conn net.Conn) {
 	defer conn.Close()
-	log := s.config.Logger.With(zap.String(keyRemote, conn.RemoteAddr().String()))
-	defer recoverTo(log)
+	defer recoverTo(s.config.Logger)
 	if !s.wait(conn) {
 		return
 	}
 	defer s.forget(conn)
-	if err := conn.SetDeadline(time.Now().Add(startupDeadline)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(s.config.AuthenticationTimeout)); err != nil {
 		return
 	}
+	remote, err := s.remote(conn)
+	if err != nil {
+		s.config.Logger.Debug("connection refused", zap.Stringer(keyRemote, conn.RemoteAddr()), zap.Error(err))
+		return
+	}
+	s.serveClient(conn, s.config.Logger.With(zap.String(keyRemote, remote)))
+}
+
+// serveClient takes a connection from the first byte of its client.
+func (s *Server) serveClient(conn net.Conn, log *zap.Logger) {
+	defer recoverTo(log)
 	client, first, err := negotiate(conn, s.config.TLS)
 	switch {
 	case err != nil:
@@ -210,6 +246,12 @@ func (s *Server) serve(conn net.Conn) {
 
 func (s *Server) serveSession(conn, client net.Conn, first startup, log *zap.Logger) {
 	log = log.With(zap.String(keyUser, first.user), zap.String(keyDatabase, first.database))
+	defer s.admitted.Add(-1)
+	if n := s.admitted.Add(1); s.config.MaxConnections > 0 && n > int64(s.config.MaxConnections) {
+		log.Warn("connection refused: too many")
+		refuse(client, pgdiag.New("53300", "sorry, too many clients already"))
+		return
+	}
 	ctx, cancel := context.WithTimeout(s.ctx, s.config.ConnectTimeout)
 	backend, err := s.config.Upstream.dial(ctx)
 	cancel()
@@ -219,6 +261,11 @@ func (s *Server) serveSession(conn, client net.Conn, first startup, log *zap.Log
 		return
 	}
 	defer backend.Close()
+	if secured, ok := client.(clientTLS); ok {
+		if !s.login(secured, backend, &first, log) {
+			return
+		}
+	}
 	if err := conn.SetDeadline(time.Time{}); err != nil {
 		return
 	}
@@ -240,12 +287,35 @@ func refuse(client net.Conn, err error) {
 	if !errors.As(err, &d) {
 		return
 	}
+	d.Severity = "FATAL"
 	message, err := encode(nil, d.ErrorResponse())
 	if err != nil {
 		return
 	}
 	// The connection is closed next, whether or not the client still listens.
 	_, _ = client.Write(message)
+}
+
+// remote returns the address of a connection's client, for the log.
+func (s *Server) remote(conn net.Conn) (string, error) {
+	if s.config.ProxyProtocol {
+		source, err := readProxyHeader(conn)
+		if err != nil || source.IsValid() {
+			return source.String(), err
+		}
+	}
+	return conn.RemoteAddr().String(), nil
+}
+
+// shed closes one of the connections that are in front of their session, so
+// that clients who say nothing do not keep out the others.
+func (s *Server) shed() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for conn := range s.waiting {
+		conn.Close()
+		return
+	}
 }
 
 // wait registers a connection that is in front of its session.

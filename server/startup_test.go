@@ -12,19 +12,18 @@ import (
 	"encoding/binary"
 	"encoding/pem"
 	"fmt"
+	"io"
 	"math/big"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgproto3/v2"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/rwproxy/rwproxy/internal/embedded"
 	"github.com/rwproxy/rwproxy/internal/embedded/pgtest"
 	"github.com/rwproxy/rwproxy/server"
 )
@@ -109,7 +108,13 @@ func TestEncryptionRequestsAreRefusedOnceEach(t *testing.T) {
 	for _, code := range []uint32{sslRequest, gssRequest} {
 		w := dialRaw(t, p.address)
 		w.send(join(requestPacket(code), requestPacket(code)))
+		if left := w.untilEnd(); len(left) > 0 {
+			t.Errorf("asked twice at once: %s", shape(left))
+		}
+		w = dialRaw(t, p.address)
+		w.send(requestPacket(code))
 		readByte(t, w.conn)
+		w.send(requestPacket(code))
 		if left := w.untilEnd(); len(left) > 0 {
 			t.Errorf("asked twice: %s", shape(left))
 		}
@@ -172,20 +177,18 @@ func TestClientsMayUseTLS(t *testing.T) {
 	eventually(t, "the backend ends", w.backendIsGone(direct))
 }
 
-func TestPlainBytesBehindATLSRequestAreRefused(t *testing.T) {
+func TestPlainBytesBehindARequestForEncryptionEndTheConnection(t *testing.T) {
 	t.Parallel()
 	c := newCertificate(t)
-	p := startProxy(t, nil, func(config *server.Config) {
-		config.TLS = &tls.Config{Certificates: []tls.Certificate{c.pair}}
-	})
-	w := dialRaw(t, p.address)
-	w.send(join(requestPacket(sslRequest), startupPacket("user", "postgres"), query("select 1")))
-	if got := readByte(t, w.conn); got != 'S' {
-		t.Fatalf("answer %q", got)
-	}
-	var rest bytes.Buffer
-	if _, err := rest.ReadFrom(w.conn); err == nil && bytes.ContainsRune(rest.Bytes(), 'Z') {
-		t.Errorf("the session went on: %q", rest.Bytes())
+	for name, config := range map[string]*tls.Config{"with TLS": {Certificates: []tls.Certificate{c.pair}}, "without": nil} {
+		p := startProxy(t, nil, func(c *server.Config) { c.TLS = config })
+		for _, code := range []uint32{sslRequest, gssRequest} {
+			w := dialRaw(t, p.address)
+			w.send(join(requestPacket(code), startupPacket("user", "postgres"), query("select 1")))
+			if rest, err := io.ReadAll(w.conn); len(rest) > 0 {
+				t.Errorf("%s, request %d: the session went on: %q, %v", name, code, rest, err)
+			}
+		}
 	}
 }
 
@@ -197,7 +200,6 @@ func TestBadStartupPacketsEndTheConnection(t *testing.T) {
 		"length 0":        {0, 0, 0, 0, 0, 3, 0, 0},
 		"negative length": {0xff, 0xff, 0xff, 0xff, 0, 3, 0, 0},
 		"too long":        {0, 0, 0x27, 0x11, 0, 3, 0, 0},
-		"no terminator":   {0, 0, 0, 12, 0, 3, 0, 0, 'u', 's', 'e', 'r'},
 		"HTTP":            []byte("GET / HTTP/1.1\r\n\r\n"),
 	} {
 		w := dialRaw(t, p.address)
@@ -207,6 +209,31 @@ func TestBadStartupPacketsEndTheConnection(t *testing.T) {
 		}
 	}
 	connect(t, p.url(t, pgtest.Database(t)))
+}
+
+func TestPostgresRefusesWhatItDoesNotUnderstandOfAStartupPacket(t *testing.T) {
+	t.Parallel()
+	p := startProxy(t, nil)
+	for name, packet := range map[string][]byte{
+		"no terminator":      {0, 0, 0, 12, 0, 3, 0, 0, 'u', 's', 'e', 'r'},
+		"no user":            startupPacket("database", "postgres"),
+		"an old protocol":    {0, 0, 0, 8, 0, 2, 0, 0},
+		"an unknown version": {0, 0, 0, 8, 4, 210, 22, 50},
+	} {
+		var answers [2]string
+		for i, address := range []string{p.address, fmt.Sprintf("127.0.0.1:%d", pgtest.Server(t).Port())} {
+			w := dialRaw(t, address)
+			w.send(packet)
+			answer, err := io.ReadAll(w.conn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			answers[i] = string(answer)
+		}
+		if answers[0] != answers[1] || answers[0] == "" {
+			t.Errorf("%s:\nthe proxy says %q\nPostgres says  %q", name, answers[0], answers[1])
+		}
+	}
 }
 
 func TestBadMessagesEndTheirSessionOnly(t *testing.T) {
@@ -331,42 +358,10 @@ func stopServer(t *testing.T, s *server.Server) {
 	}
 }
 
-// TestEveryWayToLogIn needs a server with another pg_hba.conf and TLS.
 func TestEveryWayToLogIn(t *testing.T) {
 	t.Parallel()
-	directory := pgtest.TempDir(t)
-	postgres, err := embedded.Start(t.Context(), embedded.Config{
-		DataDir:  directory,
-		Settings: map[string]string{"fsync": "off", "shared_buffers": "16MB"},
-		HBA: []string{
-			"hostnossl all md5_user   127.0.0.1/32 md5",
-			"hostnossl all clear_user 127.0.0.1/32 password",
-			"host      all scram_user 127.0.0.1/32 scram-sha-256",
-			"host      all nobody     127.0.0.1/32 reject",
-			"host      all trusted    127.0.0.1/32 trust",
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), limit)
-		defer cancel()
-		if err := postgres.Stop(ctx); err != nil {
-			t.Error(err)
-		}
-	})
-	admin := connect(t, fmt.Sprintf("postgres://postgres@/postgres?host=%s&port=%d", postgres.SocketDir(), postgres.Port()))
-	exec(t, admin, `create role scram_user login password 'secret'; create role trusted login; create role nobody login;
-		create role clear_user login password 'secret'; set password_encryption = md5; create role md5_user login password 'secret'`)
-	c := newCertificate(t)
-	for name, content := range map[string][]byte{"server.crt": c.cert, "server.key": c.key} {
-		writeOwned(t, value(t, admin, "show data_directory"), name, content)
-	}
-	exec(t, admin, "alter system set ssl = on")
-	exec(t, admin, "select pg_reload_conf()")
-	eventually(t, "TLS is on", func() bool { return value(t, admin, "show ssl") == "on" })
-
+	postgres := startSecure(t)
+	c := postgres.certificate
 	for mode, wantTLS := range map[server.SSLMode]bool{
 		server.SSLDisable: false, server.SSLPrefer: true, server.SSLRequire: true, server.SSLVerifyCA: true, server.SSLVerifyFull: true,
 	} {
@@ -375,10 +370,7 @@ func TestEveryWayToLogIn(t *testing.T) {
 			config.Upstream.SSLMode = mode
 			config.Upstream.RootCAs = c.pool
 		})
-		users := map[string]string{"scram_user": "", "trusted": "", "nobody": "28000"}
-		if !wantTLS {
-			users["md5_user"], users["clear_user"] = "", ""
-		}
+		users := map[string]string{"scram_user": "", "trusted": "", "md5_user": "", "clear_user": "", "nobody": "28000"}
 		for user, code := range users {
 			url := fmt.Sprintf("postgres://%s:secret@%s/postgres?sslmode=disable", user, p.address)
 			conn, err := pgx.Connect(t.Context(), url)
@@ -411,22 +403,5 @@ func TestEveryWayToLogIn(t *testing.T) {
 	url := fmt.Sprintf("postgres://trusted@%s/postgres?sslmode=disable", p.address)
 	if _, err := pgx.Connect(t.Context(), url); err == nil || !strings.Contains(err.Error(), "08006") {
 		t.Errorf("an unknown certificate: %v", err)
-	}
-}
-
-// writeOwned writes a file that only the owner of its folder may read.
-func writeOwned(t *testing.T, folder, name string, content []byte) {
-	t.Helper()
-	info, err := os.Stat(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(folder, name)
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	owner := info.Sys().(*syscall.Stat_t)
-	if err := os.Chown(path, int(owner.Uid), int(owner.Gid)); err != nil {
-		t.Fatal(err)
 	}
 }

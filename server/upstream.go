@@ -67,7 +67,7 @@ func (u Upstream) validate() error {
 // dial connects to Postgres, up to and including TLS. An error is a FATAL
 // 08006 that names host and port.
 func (u Upstream) dial(ctx context.Context) (net.Conn, error) {
-	var dialer net.Dialer
+	dialer := net.Dialer{KeepAliveConfig: keepAlive}
 	network, address := u.address()
 	conn, err := dialer.DialContext(ctx, network, address)
 	if err != nil {
@@ -119,6 +119,8 @@ func (u Upstream) tlsConfig() *tls.Config {
 		ServerName: u.Host,
 		RootCAs:    u.RootCAs,
 		NextProtos: []string{alpn},
+		// Small records would be sent one by one.
+		DynamicRecordSizingDisabled: true,
 	}
 	if u.SSLMode == SSLVerifyFull {
 		return config
