@@ -16,6 +16,16 @@ import (
 // after a minute of silence, and given up after another minute without answer.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: time.Minute, Interval: 10 * time.Second, Count: 6}
 
+// maxSilent is how many connections may be open on which nothing has been said
+// yet: a quarter of the descriptors that the process may have.
+func maxSilent() int {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return 1 << 10
+	}
+	return int(min(limit.Cur, 1<<16) / 4)
+}
+
 // listen opens a TCP address, or a Unix socket when listen is a path.
 func listen(ctx context.Context, listen string) (net.Listener, error) {
 	config := net.ListenConfig{KeepAliveConfig: keepAlive}

@@ -8,7 +8,6 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"go.uber.org/zap"
@@ -86,6 +85,7 @@ type Server struct {
 
 	mu       sync.Mutex // guards what follows
 	sessions map[*session]struct{}
+	silent   map[net.Conn]struct{} // connections that have not said what they want
 	waiting  map[net.Conn]struct{} // connections in front of their session
 	closed   bool
 }
@@ -113,6 +113,7 @@ func New(config Config) (*Server, error) {
 	s := &Server{
 		config:   config,
 		sessions: map[*session]struct{}{},
+		silent:   map[net.Conn]struct{}{},
 		waiting:  map[net.Conn]struct{}{},
 	}
 	s.ctx, s.cut = context.WithCancel(context.Background())
@@ -158,6 +159,9 @@ func (s *Server) Stop(ctx context.Context) error {
 	if s.listener != nil {
 		s.listener.Close()
 	}
+	for conn := range s.silent {
+		conn.Close()
+	}
 	for conn := range s.waiting {
 		conn.Close()
 	}
@@ -192,9 +196,6 @@ func (s *Server) accept() {
 		if err != nil {
 			// Out of descriptors or a connection reset in the queue: both pass.
 			s.config.Logger.Warn("could not accept a connection", zap.Error(err))
-			if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
-				s.shed()
-			}
 			select {
 			case <-time.After(50 * time.Millisecond):
 			case <-s.ctx.Done():
@@ -211,7 +212,7 @@ func (s *Server) accept() {
 func (s *Server) serve(conn net.Conn) {
 	defer conn.Close()
 	defer recoverTo(s.config.Logger)
-	if !s.wait(conn) {
+	if !s.welcome(conn) {
 		return
 	}
 	defer s.forget(conn)
@@ -233,6 +234,7 @@ func (s *Server) serveClient(conn net.Conn, log *zap.Logger) {
 	switch {
 	case err != nil:
 		log.Debug("connection refused", zap.Error(err))
+	case !s.wait(conn):
 	case first.cancel:
 		ctx, cancel := context.WithTimeout(s.ctx, s.config.ConnectTimeout)
 		defer cancel()
@@ -307,21 +309,31 @@ func (s *Server) remote(conn net.Conn) (string, error) {
 	return conn.RemoteAddr().String(), nil
 }
 
-// shed closes one of the connections that are in front of their session, so
-// that clients who say nothing do not keep out the others.
-func (s *Server) shed() {
+// welcome registers a connection that has not said anything yet. When there
+// are too many of those, any of them has to go: clients that stay silent must
+// not keep out the others.
+func (s *Server) welcome(conn net.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for conn := range s.waiting {
-		conn.Close()
-		return
+	if s.closed {
+		return false
 	}
+	if len(s.silent) >= maxSilent() {
+		for other := range s.silent {
+			other.Close()
+			delete(s.silent, other)
+			break
+		}
+	}
+	s.silent[conn] = struct{}{}
+	return true
 }
 
 // wait registers a connection that is in front of its session.
 func (s *Server) wait(conn net.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	delete(s.silent, conn)
 	if s.closed {
 		return false
 	}
@@ -332,6 +344,7 @@ func (s *Server) wait(conn net.Conn) bool {
 func (s *Server) forget(conn net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	delete(s.silent, conn)
 	delete(s.waiting, conn)
 }
 

@@ -67,7 +67,7 @@ func (i *instance) start(ctx context.Context, s *config.Settings) (err error) {
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	if err := i.startServer(ctx, s.Listen.Address, console.NewMetrics(registry)); err != nil {
+	if err := i.startServer(ctx, s, console.NewMetrics(registry)); err != nil {
 		return fmt.Errorf("cannot listen for clients: %w", err)
 	}
 	if s.HTTP != "" {
@@ -97,9 +97,9 @@ func (i *instance) startPostgres(ctx context.Context, dataDir string) (err error
 	return err
 }
 
-func (i *instance) startServer(ctx context.Context, listen string, metrics *console.Metrics) error {
+func (i *instance) startServer(ctx context.Context, s *config.Settings, metrics *console.Metrics) error {
 	c := server.Config{
-		Listen: listen,
+		Listen: s.Listen.Address,
 		Upstream: server.Upstream{
 			Host:    i.upstream.Host,
 			Port:    i.upstream.Port,
@@ -107,6 +107,9 @@ func (i *instance) startServer(ctx context.Context, listen string, metrics *cons
 			RootCAs: i.upstream.RootCAs,
 		},
 		ConnectTimeout: i.upstream.ConnectTimeout,
+		MaxConnections: s.MaxConnections,
+		ProxyProtocol:  s.ProxyProtocol,
+		Verifier:       i.verifier,
 		Handler:        handler{refresh.New(i.service, i.log, metrics)},
 		Logger:         i.log,
 		Metrics:        metrics,

@@ -119,10 +119,12 @@ func TestAllFaultsAreReportedAtOnce(t *testing.T) {
 	file := write(t, "shutdown-timeout: soon\nport: 6432\n")
 	listen, format := "6432", "xml"
 	got := faults(t, Flags{Config: &file, Listen: &listen, LogFormat: &format}, map[string]string{
-		"RWPROXY_LOG_LEVEL": "loud",
-		"RWPROXY_HTTP":      "localhost:99999",
-		"RWPROXY_TLS_CERT":  "/nowhere/cert.pem",
-		"RWPROXY_UPSTREAM":  "mysql://localhost",
+		"RWPROXY_LOG_LEVEL":       "loud",
+		"RWPROXY_HTTP":            "localhost:99999",
+		"RWPROXY_TLS_CERT":        "/nowhere/cert.pem",
+		"RWPROXY_PROXY_PROTOCOL":  "v2",
+		"RWPROXY_MAX_CONNECTIONS": "0",
+		"RWPROXY_UPSTREAM":        "mysql://localhost",
 	})
 	expect(t, got,
 		`there is no setting "port"`,
@@ -130,6 +132,8 @@ func TestAllFaultsAreReportedAtOnce(t *testing.T) {
 		"RWPROXY_UPSTREAM: not a libpq URL",
 		`RWPROXY_HTTP: "localhost:99999" is not host:port, or off`,
 		"RWPROXY_TLS_CERT: open /nowhere/cert.pem",
+		`RWPROXY_PROXY_PROTOCOL: "v2" is neither on nor off`,
+		`RWPROXY_MAX_CONNECTIONS: "0" is not a number from 1, or none`,
 		`RWPROXY_LOG_LEVEL: "loud" is none of debug, info, warn, error`,
 		`--log-format: "xml" is none of auto, console, json`,
 		`shutdown-timeout in the file: "soon" is not a duration`,

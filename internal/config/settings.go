@@ -26,8 +26,13 @@ type Settings struct {
 	HTTP string
 	// TLSCert and TLSKey are PEM files; both are "" or neither.
 	TLSCert, TLSKey string
-	LogLevel        zapcore.Level
-	LogFormat       LogFormat
+	// ProxyProtocol says that a PROXY protocol header comes first on every
+	// connection of a client.
+	ProxyProtocol bool
+	// MaxConnections is how many clients may be connected, 0 for any number.
+	MaxConnections int
+	LogLevel       zapcore.Level
+	LogFormat      LogFormat
 	// ShutdownTimeout is how long running statements may take to finish once
 	// the program has been told to stop.
 	ShutdownTimeout time.Duration
@@ -59,6 +64,8 @@ type Flags struct {
 	HTTP            *string `name:"http" placeholder:"ADDRESS" help:"host:port of health and metrics, or off (127.0.0.1:6433, $RWPROXY_HTTP)."`
 	TLSCert         *string `name:"tls-cert" placeholder:"FILE" help:"The certificate chain shown to clients, PEM (none: TLS is refused, $RWPROXY_TLS_CERT)."`
 	TLSKey          *string `name:"tls-key" placeholder:"FILE" help:"The certificate's key, PEM ($RWPROXY_TLS_KEY)."`
+	ProxyProtocol   *string `name:"proxy-protocol" placeholder:"on|off" help:"Whether a balancer sends a PROXY protocol header, version 1 or 2, in front of every connection (off, $RWPROXY_PROXY_PROTOCOL)."`
+	MaxConnections  *string `name:"max-connections" placeholder:"NUMBER" help:"How many clients may be connected at a time, or none for no limit (none, $RWPROXY_MAX_CONNECTIONS)."`
 	LogLevel        *string `name:"log-level" placeholder:"LEVEL" help:"debug, info, warn or error (info, $RWPROXY_LOG_LEVEL)."`
 	LogFormat       *string `name:"log-format" placeholder:"FORMAT" help:"console, json, or auto: console on a terminal, else json (auto, $RWPROXY_LOG_FORMAT)."`
 	ShutdownTimeout *string `name:"shutdown-timeout" placeholder:"DURATION" help:"How long running statements may take to finish after the first signal (30s, $RWPROXY_SHUTDOWN_TIMEOUT)."`
@@ -75,6 +82,8 @@ func (f Flags) values() map[string]string {
 		"http":             f.HTTP,
 		"tls-cert":         f.TLSCert,
 		"tls-key":          f.TLSKey,
+		"proxy-protocol":   f.ProxyProtocol,
+		"max-connections":  f.MaxConnections,
 		"log-level":        f.LogLevel,
 		"log-format":       f.LogFormat,
 		"shutdown-timeout": f.ShutdownTimeout,
@@ -106,6 +115,8 @@ var table = []setting{
 	{"http", "127.0.0.1:6433", func(s *Settings, v string) (err error) { s.HTTP, err = parseHTTP(v); return err }},
 	{"tls-cert", "", func(s *Settings, v string) (err error) { s.TLSCert, err = readable(v); return err }},
 	{"tls-key", "", func(s *Settings, v string) (err error) { s.TLSKey, err = readable(v); return err }},
+	{"proxy-protocol", "off", func(s *Settings, v string) (err error) { s.ProxyProtocol, err = parseSwitch(v); return err }},
+	{"max-connections", "none", func(s *Settings, v string) (err error) { s.MaxConnections, err = parseLimit(v); return err }},
 	{"log-level", "info", func(s *Settings, v string) (err error) { s.LogLevel, err = parseLogLevel(v); return err }},
 	{"log-format", string(LogAuto), func(s *Settings, v string) (err error) { s.LogFormat, err = parseLogFormat(v); return err }},
 	{"shutdown-timeout", "30s", func(s *Settings, v string) (err error) { s.ShutdownTimeout, err = parseTimeout(v); return err }},

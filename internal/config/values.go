@@ -78,6 +78,28 @@ func readable(value string) (string, error) {
 	return value, file.Close()
 }
 
+func parseSwitch(value string) (bool, error) {
+	switch value {
+	case "on", "true":
+		return true, nil
+	case "off", "false":
+		return false, nil
+	}
+	return false, fmt.Errorf("%q is neither on nor off", value)
+}
+
+// parseLimit returns 0 for none.
+func parseLimit(value string) (int, error) {
+	if value == "none" {
+		return 0, nil
+	}
+	limit, err := strconv.ParseInt(value, 10, 32)
+	if err != nil || limit < 1 {
+		return 0, fmt.Errorf("%q is not a number from 1, or none", value)
+	}
+	return int(limit), nil
+}
+
 func parseLogLevel(value string) (zapcore.Level, error) {
 	switch value {
 	case "debug", "info", "warn", "error":

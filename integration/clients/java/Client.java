@@ -23,6 +23,13 @@ public class Client {
         String[] statements = input.split("\0");
         Properties properties = new Properties();
         properties.setProperty("user", System.getenv("PGUSER"));
+        for (String[] setting : new String[][] {
+            {"password", "PGPASSWORD"}, {"sslmode", "PGSSLMODE"}, {"sslrootcert", "PGSSLROOTCERT"}
+        }) {
+            if (System.getenv(setting[1]) != null) {
+                properties.setProperty(setting[0], System.getenv(setting[1]));
+            }
+        }
         // "together" is pgjdbc's default mode: it cuts the text itself and sends all parts before one Sync.
         properties.setProperty("preferQueryMode", mode.equals("simple") ? "simple" : "extended");
         String url = "jdbc:postgresql://" + System.getenv("PGHOST") + ":" + System.getenv("PGPORT") + "/"
