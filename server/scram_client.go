@@ -11,6 +11,9 @@ import (
 // password: the ClientKey is the client's.
 type scramClient struct {
 	binding []byte // of Postgres's certificate, nil for none
+	// downgrade says that Postgres offers no channel binding on a connection
+	// that has one: it must confirm that, or somebody in between has hidden it.
+	downgrade bool
 
 	nonce       string
 	first       string // without the gs2 header
@@ -25,11 +28,13 @@ func (c *scramClient) mechanism() string {
 	return scramSHA256
 }
 
-// header is the gs2 header. Without channel binding it says that we do not
-// support it: Postgres refuses one that says "you do not seem to".
+// header is the gs2 header.
 func (c *scramClient) header() string {
-	if c.binding != nil {
+	switch {
+	case c.binding != nil:
 		return "p=" + bindingType + ",,"
+	case c.downgrade:
+		return "y,,"
 	}
 	return "n,,"
 }

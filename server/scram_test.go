@@ -96,6 +96,34 @@ func TestAWrongPasswordRevealsNothingThatFits(t *testing.T) {
 	}
 }
 
+// A server that binds logins refuses one that says "you do not seem to".
+func TestAHiddenOfferOfChannelBindingIsNoticed(t *testing.T) {
+	t.Parallel()
+	v, key, _ := newVerifier(t, "secret", "c2FsdA==", 4096)
+	for _, binds := range []bool{false, true} {
+		s, c := &scramServer{}, &scramClient{downgrade: true}
+		if binds {
+			s.binding = []byte("end")
+		}
+		d := s.start(c.mechanism(), c.start())
+		if binds {
+			if d == nil || d.Code != "28000" {
+				t.Errorf("got %v", d)
+			}
+			continue
+		}
+		if d != nil {
+			t.Fatal(d)
+		}
+		if _, _, err := c.read(s.ask(v.salt, v.iterations)); err != nil {
+			t.Fatal(err)
+		}
+		if revealed, d := s.finish(c.prove(key, v.storedKey), v.storedKey); d != nil || !v.owns(revealed) {
+			t.Errorf("revealed %x, %v", revealed, d)
+		}
+	}
+}
+
 func TestOnlySCRAMVerifiersAreRead(t *testing.T) {
 	t.Parallel()
 	_, _, good := newVerifier(t, "secret", "c2FsdA==", 4096)

@@ -2,7 +2,6 @@ package server_test
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -19,20 +18,15 @@ import (
 type securePostgres struct {
 	*embedded.Postgres
 	certificate
-	admin *pgx.Conn
 }
 
 // startSecure starts a server of the test's own.
-func startSecure(t *testing.T, settings ...string) *securePostgres {
+func startSecure(t *testing.T) *securePostgres {
 	t.Helper()
-	values := map[string]string{"fsync": "off", "shared_buffers": "16MB"}
-	for i := 0; i < len(settings); i += 2 {
-		values[settings[i]] = settings[i+1]
-	}
 	postgres, err := embedded.Start(t.Context(), embedded.Config{
 		DataDir:  pgtest.TempDir(t),
 		Bin:      os.Getenv("RWPROXY_TEST_PG_BIN"),
-		Settings: values,
+		Settings: map[string]string{"fsync": "off", "shared_buffers": "16MB"},
 		HBA: []string{
 			"local     all scram_user              scram-sha-256",
 			"hostssl   all cert_user  127.0.0.1/32 cert",
@@ -53,7 +47,7 @@ func startSecure(t *testing.T, settings ...string) *securePostgres {
 			t.Error(err)
 		}
 	})
-	admin := connect(t, fmt.Sprintf("postgres://postgres@/postgres?host=%s&port=%d", postgres.SocketDir(), postgres.Port()))
+	admin := connect(t, postgres.URL("postgres"))
 	exec(t, admin, `create role scram_user login password 'secret'; create role trusted login; create role nobody login;
 		create role cert_user login; create role clear_user login password 'secret';
 		create role expired login password 'secret' valid until '2000-01-01'; create role without_password login;
@@ -68,7 +62,7 @@ func startSecure(t *testing.T, settings ...string) *securePostgres {
 	exec(t, admin, "alter system set ssl = on")
 	exec(t, admin, "select pg_reload_conf()")
 	eventually(t, "TLS is on", func() bool { return value(t, admin, "show ssl") == "on" })
-	return &securePostgres{Postgres: postgres, certificate: c, admin: admin}
+	return &securePostgres{Postgres: postgres, certificate: c}
 }
 
 // verifier reads what Postgres keeps of a role's password.
