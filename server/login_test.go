@@ -349,7 +349,9 @@ func unfinished(t *testing.T, postgres *securePostgres) {
 		w, _, _ := postgres.challenged(t, p.address, "unfinished")
 		w.send(message)
 		if name == "a part of a packet" {
-			w.conn.(*tls.Conn).NetConn().(*net.TCPConn).CloseWrite()
+			if err := w.conn.(*tls.Conn).NetConn().(*net.TCPConn).CloseWrite(); err != nil {
+				t.Fatal(err)
+			}
 		}
 		if left := w.untilEnd(); len(left) > 0 {
 			t.Errorf("%s: %s", name, shape(left))
