@@ -232,7 +232,7 @@ func TestSIGHUPShowsNewSessionsTheNewCertificate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer conn.Close(t.Context())
+		defer func() { _ = conn.Close(t.Context()) }()
 		return conn.Conn().(*tls.Conn).ConnectionState().PeerCertificates[0].SerialNumber.String()
 	}
 	first := shown()
@@ -280,7 +280,7 @@ func TestTheProxyProtocolIsASetting(t *testing.T) {
 		t.Fatal(err)
 	}
 	if conn, err := pgconn.ConnectConfig(t.Context(), config); err == nil {
-		conn.Close(t.Context())
+		_ = conn.Close(t.Context())
 		t.Error("a client without a header was let in")
 	}
 	config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -294,7 +294,7 @@ func TestTheProxyProtocolIsASetting(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close(t.Context())
+	defer func() { _ = conn.Close(t.Context()) }()
 	if log := p.log.String(); !strings.Contains(log, `"remote":"192.0.2.77:4711"`) {
 		t.Errorf("log: %s", log)
 	}
