@@ -153,19 +153,16 @@ func (t *tokenText) substituteAliases(r tokenRange, s selectClauses, c Catalog) 
 	return nil
 }
 
-// isInputColumn says whether the name at k is a column of the tables of s.
+// isInputColumn says whether the name at k is a column of the tables of s. It
+// asks for all of them: a question that Postgres answers with an error would
+// end the transaction.
 func (t *tokenText) isInputColumn(s selectClauses, k int, c Catalog) (bool, error) {
 	if s.from.empty() || c == nil {
 		return false, nil
 	}
-	_, err := t.describe(s.at, c, " SELECT ", tokenRange{k, k + 1}, " ", s.from)
-	switch code := diagnosticCode(err); {
-	case err == nil, code == "42702": // ambiguous
-		return true, nil
-	case code == "42703":
-		return false, nil
-	case t.isNested(s.at):
+	names, err := t.describe(s.at, c, " SELECT * ", s.from)
+	if err != nil && t.isNested(s.at) {
 		return false, t.unsupported(k, "this name of the select list in QUALIFY in a subquery", "Repeat the expression.")
 	}
-	return false, err
+	return slices.Contains(names, t.name(k)), err
 }

@@ -85,7 +85,7 @@ func (t *tokenText) translateDatabricksToken(i int) (next int, found bool, err e
 		t.replace(i, i+1, `"user"`)
 		return i + 1, true, nil
 	case word == "order" && t.words(i, "order", "by") && t.word(i+3) == "using":
-		return 0, true, t.unsupported(i+3, "ORDER BY … USING", "Use ASC or DESC.")
+		return 0, true, t.unsupported(i+3, "ORDER BY ... USING", "Use ASC or DESC.")
 	}
 	return i + 1, false, nil
 }

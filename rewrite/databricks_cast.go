@@ -36,6 +36,8 @@ func (t *tokenText) castTo(r tokenRange) (before, after string, err error) {
 	function := castFunctions[name]
 	isDecimal := function == "to_decimal"
 	switch {
+	case t.isUnsupportedType(r.from):
+		return "", "", t.refuseType(r.from)
 	case name == "date" && r.to == r.from+1:
 		return "rwproxy_compat.to_date(", ")", nil
 	case name == "double" && t.word(r.from+1) == "precision":
@@ -77,7 +79,7 @@ func (t *tokenText) translateColonCast(i int) (next int, err error) {
 	operand, ok := t.termAround(i)
 	end := t.typeEnd(i + 1)
 	if !ok || end == i+1 {
-		return 0, t.syntaxErrorWithHint(i, "Use CAST(… AS …).")
+		return 0, t.syntaxErrorWithHint(i, "Use CAST(... AS ...).")
 	}
 	before, after, err := t.castTo(tokenRange{i + 1, end})
 	if err != nil {

@@ -240,7 +240,7 @@ func TestTheDialectOfDatabricksRefusesByName(t *testing.T) {
 		`select '\0' from t`:                             `the character U+0000 in a string|'\0'`,
 		`select 'a\' from t`:                             `a quote behind a backslash|'a\'`,
 		`select date_part(a, b) from t`:                  "date_part of a field that is not a constant|a, b",
-		`select a from t order by a using <`:             "ORDER BY … USING|using",
+		`select a from t order by a using <`:             "ORDER BY ... USING|using",
 	} {
 		construct, at, _ := strings.Cut(want, "|")
 		translation, err := rewrite.TranslateQuery(rewrite.Span{Text: query, Offset: len(before)}, nothing{}, databricks)

@@ -27,12 +27,3 @@ func Locate(err error, statement string) error {
 	d := *placed.Diagnostic
 	return d.At(CharPosition(statement, placed.Offset))
 }
-
-// diagnosticCode returns the SQLSTATE of an error, "" if it has none.
-func diagnosticCode(err error) string {
-	var d *pgdiag.Diagnostic
-	if errors.As(err, &d) {
-		return d.Code
-	}
-	return ""
-}

@@ -25,9 +25,9 @@ func (t *tokenText) translateType(i int) error {
 	for t.word(i) == "array" && t.operator(i+1, "<") {
 		i += 2
 	}
-	switch name := t.word(i); {
-	case unsupportedTypes[name] && (t.operator(i+1, "<") || name == "variant" || name == "void"):
-		return t.unsupported(i, "the type "+strings.ToUpper(name), "Use jsonb.")
+	switch {
+	case t.isUnsupportedType(i):
+		return t.refuseType(i)
 	case arrays < i:
 		return t.translateArrayType(arrays, i)
 	}
@@ -35,6 +35,17 @@ func (t *tokenText) translateType(i int) error {
 		t.replace(i, i+1, name)
 	}
 	return nil
+}
+
+// isUnsupportedType says whether a type is named at i that PostgreSQL has
+// nothing for.
+func (t *tokenText) isUnsupportedType(i int) bool {
+	name := t.word(i)
+	return unsupportedTypes[name] && (t.operator(i+1, "<") || name == "variant" || name == "void")
+}
+
+func (t *tokenText) refuseType(i int) error {
+	return t.unsupported(i, "the type "+strings.ToUpper(t.word(i)), "Use jsonb.")
 }
 
 // databricksType returns PostgreSQL's name for the type name at i, "" if it is
