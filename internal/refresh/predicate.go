@@ -39,6 +39,9 @@ func (p *predicate) read(ctx context.Context, f *frame, w rewrite.Window, target
 	})
 }
 
+// blanks are what PostgreSQL takes for white space.
+const blanks = " \t\r\n\f\v"
+
 func (p *predicate) checkTarget(ctx context.Context, s pgsession.Session, w rewrite.Window) error {
 	probe := w.Probe()
 	description, err := s.Describe(ctx, probe)
@@ -82,7 +85,8 @@ func (p *predicate) locate(err error, prefix string) error {
 	case d.Code == "42601" && d.Position == 0:
 		// Postgres stumbles over the bracket that we closed behind it.
 		own.Message = "syntax error at the end of the predicate"
-		own.Position = rewrite.CharPosition(p.statement, p.typed.Offset+len(strings.TrimRight(p.typed.Text, " \t\r\n\f\v")))
+		behind := p.statement[p.typed.Offset+len(strings.TrimRight(p.typed.Text, blanks)):]
+		own.Position = rewrite.CharPosition(p.statement, len(p.statement)-len(strings.TrimLeft(behind, blanks)))
 	case d.Code == "42803" || d.Code == "42P20":
 		own.Code = "42903"
 		own.Detail = "INVALID_WHERE_CONDITION"
