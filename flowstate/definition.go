@@ -36,6 +36,7 @@ type StreamingTable struct {
 	Properties  map[string]string
 	Comment     *string
 	PartitionBy []string
+	ClusterBy   string            // the clause as typed; "" when there is none
 	Schedule    string            // "" when there is none
 	Settings    map[string]string // the session settings that the flow's text was written under
 	Flow        *Flow             // nil until CREATE FLOW
@@ -198,6 +199,7 @@ func (r *request) table(t StreamingTable) *request {
 		object("properties", t.Properties).
 		pointer("comment", t.Comment).
 		list("partition_by", t.PartitionBy).
+		optional("cluster_by", t.ClusterBy).
 		optional("schedule", t.Schedule).
 		object("settings", t.Settings).
 		flow(t.Flow)

@@ -45,7 +45,7 @@ func TestTablesAndFunctionsAreClosed(t *testing.T) {
 		   and (has_table_privilege($1, c.oid, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE')
 		        or c.relkind = 'S' and has_sequence_privilege($1, c.oid, 'USAGE'))
 		 order by 1`, d.strangerName)
-	if got := fmt.Sprint(open); got != "[event_log flows refreshes schema_version]" {
+	if got := fmt.Sprint(open); got != "[event_log flows refreshes schema_version streaming_tables]" {
 		t.Errorf("everybody has privileges on %s", got)
 	}
 	if got := d.super.value("select has_table_privilege($1, 'rwproxy.schema_version', 'INSERT, UPDATE, DELETE')", d.strangerName); got != "f" {
@@ -59,9 +59,11 @@ func TestTablesAndFunctionsAreClosed(t *testing.T) {
 	executable := d.super.rows(`
 		select p.oid::regprocedure from pg_proc p
 		 where p.pronamespace = 'rwproxy'::regnamespace
-		   and has_function_privilege($1, p.oid, 'EXECUTE')`, d.strangerName)
-	if len(executable) > 0 {
-		t.Errorf("everybody may execute %v", executable)
+		   and has_function_privilege($1, p.oid, 'EXECUTE')
+		 order by p.proname`, d.strangerName)
+	const readers = "[rwproxy.event_log(regclass) rwproxy.is_streaming_table(oid) rwproxy.readable_table(oid) rwproxy.table_history(regclass)]"
+	if got := fmt.Sprint(executable); got != readers {
+		t.Errorf("everybody may execute %v", got)
 	}
 	columns := d.super.rows(`
 		select a.attname, privilege
@@ -79,8 +81,9 @@ func TestTablesAndFunctionsAreClosed(t *testing.T) {
 	if len(definers) > 0 {
 		t.Errorf("functions with the owner's rights and the caller's search_path: %v", definers)
 	}
-	if got := d.super.value("select count(*) from pg_proc where pronamespace = 'rwproxy'::regnamespace and prosecdef"); got != "1" {
-		t.Errorf("%s functions have the owner's rights, want the one behind rwproxy.request", got)
+	definers = d.super.rows("select proname from pg_proc where pronamespace = 'rwproxy'::regnamespace and prosecdef order by 1")
+	if got := fmt.Sprint(definers); got != "[is_streaming_table run_step]" {
+		t.Errorf("%s have the owner's rights, want the one behind rwproxy.request and one that tells yes or no", got)
 	}
 }
 
@@ -88,7 +91,7 @@ func TestAStrangerSeesNothing(t *testing.T) {
 	t.Parallel()
 	d := newShared(t)
 	d.owner.refresh(d.oid, flowstate.KindWindow, "true")
-	for _, view := range []string{"flows", "refreshes", "event_log"} {
+	for _, view := range []string{"flows", "refreshes", "event_log", "streaming_tables"} {
 		if got := d.owner.value("select count(*) > 0 from rwproxy." + view); got != "t" {
 			t.Errorf("the owner sees nothing in rwproxy.%s", view)
 		}

@@ -50,7 +50,8 @@ func TestInstallingFromAnEarlierVersionKeepsFlows(t *testing.T) {
 	s := connect(t, url, "")
 	oid := s.dailyTable()
 	s.must("delete from rwproxy.schema_version where version = (select max(version) from rwproxy.schema_version)",
-		"drop view rwproxy.request", "drop function rwproxy.stamp_caller", "drop function rwproxy.run_step",
+		"drop view rwproxy.streaming_tables cascade", "alter table rwproxy.streaming_table drop column cluster_by",
+		"drop function rwproxy.set_clustering, rwproxy.alter_table, rwproxy.is_streaming_table, rwproxy.event_log, rwproxy.table_history",
 		"delete from rwproxy.compat_version")
 	ok(t, flowstate.Install(t.Context(), s.conn))
 	if got := s.lookup("daily"); got.OID != oid || got.Table == nil {
@@ -60,7 +61,7 @@ func TestInstallingFromAnEarlierVersionKeepsFlows(t *testing.T) {
 		t.Errorf("%s versions of the compat functions are recorded", got)
 	}
 	stranger := connect(t, url, newRole(t, url, "stranger"))
-	_, err := stranger.Exec(t.Context(), "select rwproxy.run_step()")
+	_, err := stranger.Exec(t.Context(), "select rwproxy.set_clustering('{}')")
 	if got := pgdiag.Code(err); got != "42501" {
 		t.Errorf("calling a function of the new version: %v, want 42501", err)
 	}

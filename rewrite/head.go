@@ -20,6 +20,13 @@ const (
 	alterStreamingTable
 	explainRefresh
 	insert
+	describe
+	showCreateTable
+	showProperties
+	restore
+	grantRefresh
+	createMaterializedView
+	createOrReplaceMaterializedView
 )
 
 // heads are the first words that make a statement ours. Of two heads the
@@ -45,6 +52,13 @@ var heads = []struct {
 	{[]string{"DROP", "TABLE"}, dropTable},
 	{[]string{"DROP", "FLOW"}, dropFlow},
 	{[]string{"ALTER", "STREAMING"}, alterStreamingTable},
+	{[]string{"DESCRIBE"}, describe},
+	{[]string{"DESC"}, describe},
+	{[]string{"SHOW", "CREATE", "TABLE"}, showCreateTable},
+	{[]string{"SHOW", "TBLPROPERTIES"}, showProperties},
+	{[]string{"RESTORE"}, restore},
+	{[]string{"CREATE", "MATERIALIZED", "VIEW"}, createMaterializedView},
+	{[]string{"CREATE", "OR", "REPLACE", "MATERIALIZED"}, createOrReplaceMaterializedView},
 }
 
 // longestHead is the number of words in the longest head.
@@ -55,23 +69,30 @@ const longestHead = 4
 func headOf(l lexer) form {
 	l.backticks = true
 	start := l
-	words := l.words(longestHead, "CREATE", "REFRESH", "DROP", "ALTER", "EXPLAIN", "INSERT", "WITH")
-	if len(words) > 0 && isKeyword(words[0], "EXPLAIN") {
-		if l.explained() {
-			return explainRefresh
-		}
+	words := l.words(longestHead, "CREATE", "REFRESH", "DROP", "ALTER", "EXPLAIN", "INSERT", "WITH",
+		"DESCRIBE", "DESC", "SHOW", "RESTORE", "GRANT", "REVOKE")
+	switch {
+	case len(words) == 0:
 		return native
-	}
-	if len(words) > 0 && isAnyKeyword(words[0], "INSERT", "WITH") {
-		if start.isOurInsert() {
-			return insert
-		}
-		return native
+	case isKeyword(words[0], "EXPLAIN"):
+		return formIf(l.explained(), explainRefresh)
+	case isAnyKeyword(words[0], "INSERT", "WITH"):
+		return formIf(start.isOurInsert(), insert)
+	case isAnyKeyword(words[0], "GRANT", "REVOKE"):
+		return formIf(start.grantsRefresh(), grantRefresh)
 	}
 	for _, head := range heads {
 		if startsWith(words, head.words) {
 			return head.form
 		}
+	}
+	return native
+}
+
+// formIf is the form of a statement that is ours only if it goes on as it must.
+func formIf(ours bool, f form) form {
+	if ours {
+		return f
 	}
 	return native
 }
@@ -122,6 +143,27 @@ func (l *lexer) explained() bool {
 		case isKeyword(word, "REFRESH"):
 			refresh = true
 		case !isAnyKeyword(word, "ANALYZE", "ANALYSE", "VERBOSE"):
+			return false
+		}
+	}
+}
+
+// grantsRefresh reports that the GRANT or REVOKE at l names a privilege REFRESH.
+// GRANT refresh TO … is of a role of that name.
+func (l *lexer) grantsRefresh() bool {
+	refresh := false
+	for {
+		token, ok, err := l.next()
+		if err != nil || !ok || l.sql[token.Start] == ';' {
+			return false
+		}
+		switch word := l.sql[token.Start:token.End]; {
+		case token.Kind != Word:
+		case isKeyword(word, "REFRESH"):
+			refresh = true
+		case isKeyword(word, "ON"):
+			return refresh
+		case isAnyKeyword(word, "TO", "FROM"):
 			return false
 		}
 	}

@@ -9,15 +9,15 @@ package rewrite
 // out of range.
 func Parse(sql string, o Lexical) (Statement, error) {
 	form := headOf(lexer{sql: sql, lexical: o})
-	if form == native {
-		return nil, nil
-	}
-	if form == dropTable {
+	switch form {
+	case native:
+		return parseEventLog(sql, o)
+	case dropTable:
 		return parseDropTable(sql, o)
 	}
 	p, err := newParser(sql, o)
 	if err != nil {
-		if form == refreshMaterializedView {
+		if form.mayBeNative() {
 			return nil, nil
 		}
 		return nil, err
@@ -35,9 +35,31 @@ func Parse(sql string, o Lexical) (Statement, error) {
 		return p.dropStreamingTable()
 	case insert:
 		return p.insert()
+	case alterStreamingTable:
+		return p.alterStreamingTable()
+	case describe:
+		return p.describe()
+	case showCreateTable:
+		return p.showCreateTable()
+	case showProperties:
+		return p.showProperties()
+	case restore:
+		return nil, p.refuseRestore()
+	case createMaterializedView:
+		return nil, p.createMaterializedView()
 	default:
 		return nil, p.refuse(form)
 	}
+}
+
+// mayBeNative reports that a statement of this form may be PostgreSQL's own, or
+// about an object that is not ours.
+func (f form) mayBeNative() bool {
+	switch f {
+	case refreshMaterializedView, createMaterializedView, describe, showCreateTable, showProperties, restore:
+		return true
+	}
+	return false
 }
 
 // refuse returns the error for a statement that rwproxy knows but does not
@@ -58,9 +80,11 @@ func (p *parser) refuse(form form) error {
 	case dropFlow:
 		return p.unsupported(0, "DROP FLOW", "DROP TABLE of its target drops a flow; "+
 			"CREATE OR REFRESH STREAMING TABLE changes it.")
-	case alterStreamingTable:
-		return p.notYet(0, "ALTER STREAMING TABLE", "Use CREATE OR REFRESH STREAMING TABLE with the new definition; "+
-			"COMMENT ON works on a streaming table as on any other.")
+	case createOrReplaceMaterializedView:
+		return p.unsupported(2, "CREATE OR REPLACE MATERIALIZED VIEW", "Use DROP MATERIALIZED VIEW and CREATE MATERIALIZED VIEW.")
+	case grantRefresh:
+		return p.unsupported(p.find(0, "REFRESH"), "the privilege REFRESH", "A role that refreshes needs SELECT, INSERT and DELETE "+
+			"on the table, and SELECT on the view of its flow in schema rwproxy_flows.")
 	default:
 		return p.notYet(p.find(0, "REFRESH"), "EXPLAIN of a REFRESH", "The notice of REFRESH, and the view "+
 			"rwproxy.refreshes, say what a refresh did and why.")

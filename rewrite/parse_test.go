@@ -84,8 +84,55 @@ func show(sql string, statement rewrite.Statement, err error) string {
 		return showLines(append(lines, "native", s.Native)...)
 	case *rewrite.Insert:
 		return showInsert(sql, s)
+	case *rewrite.AlterStreamingTable:
+		lines := []string{"alter", showName(sql, s.Target), "action", showAction(sql, s.Action)}
+		for _, notice := range s.Notices {
+			lines = append(lines, strings.ToLower(notice.Severity), showDiagnostic(sql, notice))
+		}
+		return showLines(lines...)
+	case *rewrite.Describe:
+		return showLines("describe", showName(sql, s.Target), "column", s.Column, "extended", yes(s.Extended),
+			"shadow", s.Shadow(), "fault", showFault(sql, s.Fault))
+	case *rewrite.DescribeHistory:
+		return showLines("history", showName(sql, s.Target), "shadow", s.Shadow(), "fault", showFault(sql, s.Fault))
+	case *rewrite.ShowCreateTable:
+		return showLines("show create", showName(sql, s.Target), "shadow", s.Shadow(), "fault", showFault(sql, s.Fault))
+	case *rewrite.ShowProperties:
+		return showLines("show properties", showName(sql, s.Target), "key", pointed(s.Key), "shadow", s.Shadow(),
+			"fault", showFault(sql, s.Fault))
+	case *rewrite.EventLog:
+		lines := []string{}
+		for _, target := range s.Targets {
+			lines = append(lines, "event log", showName(sql, target))
+		}
+		return showLines(append(lines, "native", s.Shadow())...)
 	}
 	return "not ours"
+}
+
+func showAction(sql string, action rewrite.AlterAction) string {
+	switch a := action.(type) {
+	case rewrite.SetSchedule:
+		return fmt.Sprintf("schedule %s, zone %q, add %t", a.Schedule.Text, a.Schedule.Zone, a.Add)
+	case rewrite.DropSchedule:
+		return "drop schedule"
+	case rewrite.CommentColumn:
+		return fmt.Sprintf("comment %q on column %q at %.8s", a.Comment, a.Column, sql[a.Offset:])
+	case rewrite.SetProperties:
+		return fmt.Sprintf("set %q", a.Properties)
+	case rewrite.UnsetProperties:
+		return fmt.Sprintf("unset %q at %.8s, if exists %t", a.Keys, sql[a.Offset:], a.IfExists)
+	case rewrite.SetOwner:
+		return "owner " + a.Role
+	}
+	return ""
+}
+
+func showFault(sql string, d *pgdiag.Diagnostic) string {
+	if d == nil {
+		return ""
+	}
+	return showDiagnostic(sql, d)
 }
 
 func showTable(sql string, s *rewrite.CreateStreamingTable) string {
@@ -102,7 +149,7 @@ func showTable(sql string, s *rewrite.CreateStreamingTable) string {
 		lines = append(lines, "property", key+" = "+s.Properties[key])
 	}
 	if s.Schedule != nil {
-		lines = append(lines, "schedule", s.Schedule.Text)
+		lines = append(lines, "schedule", s.Schedule.Text, "zone", s.Schedule.Zone)
 	}
 	if s.Flow != nil {
 		lines = append(lines, "predicate", showSpan(sql, &s.Flow.Predicate), "query", showSpan(sql, &s.Flow.Query))

@@ -1,6 +1,8 @@
 package rewrite
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/rwproxy/rwproxy/internal/pgdiag"
@@ -18,33 +20,55 @@ const channel = "pipelines.channel"
 // compares them without case.
 const pipelinesPrefix = "pipelines."
 
+// ownPrefix begins rwproxy's own properties. A misspelt one would silently do
+// nothing, so unknown ones are refused.
+const ownPrefix = "rwproxy."
+
+// ownProperties are rwproxy's own properties and the values they take.
+var ownProperties = map[string][]string{
+	"rwproxy.dialect": {"postgres", "databricks"},
+}
+
 // readProperties reads TBLPROPERTIES ( key [=] value [, …] ).
 func readProperties(p *parser, s *CreateStreamingTable) error {
 	p.i++
+	properties, notices, err := p.properties()
+	s.Properties = properties
+	s.Notices = append(s.Notices, notices...)
+	return err
+}
+
+// properties reads ( key [=] value [, …] ). The notices say which of them have
+// no effect.
+func (p *parser) properties() (properties map[string]string, notices []*pgdiag.Diagnostic, err error) {
 	if err := p.expectSymbol("("); err != nil {
-		return err
+		return nil, nil, err
 	}
-	s.Properties = map[string]string{}
+	properties = map[string]string{}
 	for {
-		if err := p.property(s); err != nil {
-			return err
+		notice, err := p.property(properties)
+		if err != nil {
+			return nil, nil, err
+		}
+		if notice != nil {
+			notices = append(notices, notice)
 		}
 		if !p.acceptSymbol(",") {
 			break
 		}
 	}
 	if !p.acceptSymbol(")") {
-		return p.expected(p.i, `"," or ")"`)
+		return nil, nil, p.expected(p.i, `"," or ")"`)
 	}
-	return nil
+	return properties, notices, nil
 }
 
-// property reads one property into s.
-func (p *parser) property(s *CreateStreamingTable) error {
+// property reads one property into properties.
+func (p *parser) property(properties map[string]string) (notice *pgdiag.Diagnostic, err error) {
 	at := p.i
-	key, err := p.propertyKey()
+	key, err := p.foldedPropertyKey()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	valueAt := p.i
 	if p.symbolAt(p.i, "=") {
@@ -52,29 +76,52 @@ func (p *parser) property(s *CreateStreamingTable) error {
 	}
 	value, err := p.propertyValue()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if folded := foldASCII(key); strings.HasPrefix(folded, pipelinesPrefix) {
-		key = folded
-	}
-	if _, twice := s.Properties[key]; twice {
-		return p.errorAt(at, syntaxErrorCode, `table property "`+excerpt(key)+`" is given twice`, "DUPLICATE_KEY", "")
+	if _, twice := properties[key]; twice {
+		return nil, p.errorAt(at, syntaxErrorCode, `table property "`+excerpt(key)+`" is given twice`, "DUPLICATE_KEY", "")
 	}
 	switch {
 	case key == resetAllowed:
-		value = foldASCII(value)
-		if value != "true" && value != "false" {
-			return p.errorAt(valueAt, invalidParameterCode,
-				"could not parse value '"+excerpt(value)+"' for table property '"+key+"'", "", "The value is true or false.")
+		if value, err = p.oneOf(valueAt, key, value, []string{"true", "false"}); err != nil {
+			return nil, err
 		}
 	case key == channel:
-		s.Notices = append(s.Notices, p.noEffect(at, key, "NOTICE"))
+		notice = p.noEffect(at, key, "NOTICE")
 	case strings.HasPrefix(key, pipelinesPrefix):
-		s.Notices = append(s.Notices, p.noEffect(at, key, "WARNING"))
-		return nil
+		return p.noEffect(at, key, "WARNING"), nil
+	case strings.HasPrefix(key, ownPrefix):
+		values, known := ownProperties[key]
+		if !known {
+			return nil, p.errorAt(at, invalidParameterCode, `unrecognized table property "`+excerpt(key)+`"`, "",
+				"rwproxy has: "+strings.Join(slices.Sorted(maps.Keys(ownProperties)), ", ")+".")
+		}
+		if value, err = p.oneOf(valueAt, key, value, values); err != nil {
+			return nil, err
+		}
 	}
-	s.Properties[key] = value
-	return nil
+	properties[key] = value
+	return notice, nil
+}
+
+// oneOf returns the one of values that the value at token i is, without regard
+// to case.
+func (p *parser) oneOf(i int, key, value string, values []string) (string, error) {
+	if folded := foldASCII(value); slices.Contains(values, folded) {
+		return folded, nil
+	}
+	return "", p.errorAt(i, invalidParameterCode,
+		"could not parse value '"+excerpt(foldASCII(value))+"' for table property '"+key+"'", "",
+		"The value is "+strings.Join(values, " or ")+".")
+}
+
+// foldedPropertyKey reads a key. Those of the engine are compared without case.
+func (p *parser) foldedPropertyKey() (string, error) {
+	key, err := p.propertyKey()
+	if folded := foldASCII(key); strings.HasPrefix(folded, pipelinesPrefix) || strings.HasPrefix(folded, ownPrefix) {
+		return folded, err
+	}
+	return key, err
 }
 
 // noEffect says that a property changes nothing.

@@ -41,3 +41,9 @@ func (n Name) SQL() string {
 	}
 	return QuoteIdentifier(n.Schema) + "." + QuoteIdentifier(n.Table)
 }
+
+// regclass is the relation of the name when the expression is evaluated, null
+// if there is none.
+func (n Name) regclass() string {
+	return "pg_catalog.to_regclass(" + QuoteLiteral(n.SQL()) + ")"
+}

@@ -18,24 +18,26 @@ var everyUnits = []struct {
 
 // readSchedule reads SCHEDULE or TRIGGER ON UPDATE.
 func readSchedule(p *parser, s *CreateStreamingTable) error {
-	text, err := p.schedule()
-	s.Schedule = &Schedule{Text: text}
+	schedule, err := p.schedule()
+	s.Schedule = &schedule
 	return err
 }
 
-func (p *parser) schedule() (string, error) {
+func (p *parser) schedule() (s Schedule, err error) {
 	if p.accept("TRIGGER") {
-		return p.trigger()
+		s.Text, err = p.trigger()
+		return s, err
 	}
 	p.i++ // SCHEDULE
 	p.accept("REFRESH")
 	switch {
 	case p.accept("EVERY"):
-		return p.every()
+		s.Text, err = p.every()
+		return s, err
 	case p.accept("CRON"):
 		return p.cron()
 	}
-	return "", p.expected(p.i, "EVERY or CRON")
+	return s, p.expected(p.i, "EVERY or CRON")
 }
 
 // every reads n unit.
@@ -71,26 +73,29 @@ func (p *parser) wholeNumber() (int, error) {
 }
 
 // cron reads 'quartz' [AT TIME ZONE 'zone'].
-func (p *parser) cron() (string, error) {
+func (p *parser) cron() (Schedule, error) {
 	at := p.i
 	cron, err := p.stringValue("a cron expression as a string")
 	if err != nil {
-		return "", err
+		return Schedule{}, err
 	}
 	if err := checkQuartz(cron); err != nil {
-		return "", p.errorAt(at, invalidParameterCode, "invalid cron expression: "+err.Error(), "",
+		return Schedule{}, p.errorAt(at, invalidParameterCode, "invalid cron expression: "+err.Error(), "",
 			"The fields are second, minute, hour, day of month, month, day of week and perhaps year, "+
 				"with ? for one of the two days: '0 0/15 * * * ?'.")
 	}
-	text := "CRON " + QuoteLiteral(strings.Join(strings.Fields(cron), " "))
+	s := Schedule{Text: "CRON " + QuoteLiteral(strings.Join(strings.Fields(cron), " ")), Cron: true}
 	if !p.accept("AT", "TIME", "ZONE") {
-		return text, nil
+		return s, nil
 	}
 	if p.wordsAt(p.i, "LOCAL") {
-		return "", p.unsupported(p.i, "AT TIME ZONE LOCAL", "Name the time zone: AT TIME ZONE 'Europe/Berlin'.")
+		return s, p.unsupported(p.i, "AT TIME ZONE LOCAL", "Name the time zone: AT TIME ZONE 'Europe/Berlin'.")
 	}
-	zone, err := p.stringValue("a time zone as a string")
-	return text + " AT TIME ZONE " + QuoteLiteral(zone), err
+	if !p.atEnd() {
+		s.ZoneOffset = p.tokens[p.i].Start
+	}
+	s.Zone, err = p.stringValue("a time zone as a string")
+	return s, err
 }
 
 // trigger reads ON UPDATE [AT MOST EVERY interval].

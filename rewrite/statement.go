@@ -31,8 +31,18 @@ type Statement interface {
 	Tag() string
 	// Shadow is a statement for Postgres that parses and describes like this
 	// one: same result columns, same parameters, no effect if it were run.
-	// For a Drop it is the native statement itself, which Postgres is to run.
+	// For one that RunsNatively it is the native statement itself.
 	Shadow() string
+}
+
+// RunsNatively reports that Postgres is to run the Shadow of a statement, once
+// its handler has done its part in the same transaction.
+func RunsNatively(s Statement) bool {
+	switch s.(type) {
+	case *Drop, *EventLog, *DescribeHistory:
+		return true
+	}
+	return false
 }
 
 // Name is a possibly qualified table name, as Postgres resolves it: folded to
@@ -80,7 +90,12 @@ type ReplaceWhere struct {
 
 // Schedule is a parsed SCHEDULE or TRIGGER clause.
 type Schedule struct {
-	Text string // canonical: EVERY 1 DAYS, CRON '…' AT TIME ZONE '…', TRIGGER ON UPDATE …
+	Text string // canonical: EVERY 1 DAYS, CRON '…', TRIGGER ON UPDATE …
+	Cron bool
+	// Zone is the time zone of a cron expression, as typed; "" when the
+	// session's is meant.
+	Zone       string
+	ZoneOffset int // in bytes from the start of the statement
 }
 
 // CreateFlow is CREATE FLOW … AS INSERT INTO … BY NAME REPLACE WHERE ….

@@ -97,7 +97,7 @@ func (s *session) executePortal(name string, limit, size int) error {
 	if name != "" {
 		others--
 	}
-	if runsNatively(p.prepared.statement) || status != statusIdle || s.batch.executed || others > 0 {
+	if rewrite.RunsNatively(p.prepared.statement) || status != statusIdle || s.batch.executed || others > 0 {
 		return s.executeJoined(p, limit, size)
 	}
 	s.in.take(size)

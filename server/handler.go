@@ -37,7 +37,7 @@ type Client interface {
 	// client's (a block, or the implicit one of a pipeline or of a Query with
 	// several statements): the handler must neither begin nor end one. When
 	// false no transaction is open and the handler may; one that it leaves open
-	// is rolled back. A rewrite.Drop is always joined.
+	// is rolled back. One that rewrite.RunsNatively is always joined.
 	Joined() bool
 	// Notice sends d to the client at once, in order with the relayed
 	// messages.

@@ -26,7 +26,7 @@ type parameter struct {
 // hasParameters reports that an item of ours has parameters that the server is
 // to fill in. Those of a statement that runs natively are Postgres's.
 func (i item) hasParameters() bool {
-	return i.ours != nil && !runsNatively(i.ours) && rewrite.FirstParameter(i.text, i.lexical) >= 0
+	return i.ours != nil && !rewrite.RunsNatively(i.ours) && rewrite.FirstParameter(i.text, i.lexical) >= 0
 }
 
 // parseDeclared reads the parameter types of a Parse; 0 leaves one to Postgres.

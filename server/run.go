@@ -85,13 +85,6 @@ func lastChanges(messages [][]byte) []byte {
 	return last
 }
 
-// runsNatively reports that Postgres runs the statement's Shadow once the
-// handler has done its part, both in one transaction.
-func runsNatively(s rewrite.Statement) bool {
-	_, ok := s.(*rewrite.Drop)
-	return ok
-}
-
 // hasOpenTransaction reports that a handler which failed left its transaction
 // open.
 func (s *session) hasOpenTransaction() bool {

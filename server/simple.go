@@ -2,6 +2,8 @@ package server
 
 import (
 	"github.com/jackc/pgproto3/v2"
+
+	"github.com/rwproxy/rwproxy/rewrite"
 )
 
 // runScript runs a Query in which a statement is ours.
@@ -17,7 +19,7 @@ func (s *session) runScript(text string, sc script) error {
 		case status == statusAborted:
 			// Postgres refuses it in its own words.
 			return s.queryNatively(sc[0].ours.Shadow())
-		case fresh && !runsNatively(sc[0].ours):
+		case fresh && !rewrite.RunsNatively(sc[0].ours):
 			return s.runAlone(sc[0])
 		}
 	}

@@ -135,3 +135,27 @@ func (s *session) rows(sql string) []string {
 	}
 	return lines
 }
+
+// shown returns the rows of a statement of ours, columns separated by bars.
+func (s *session) shown(sql string) []string {
+	s.t.Helper()
+	statement, err := rewrite.Parse(sql, rewrite.Lexical{})
+	if err != nil {
+		s.t.Fatalf("%s\n%v", sql, err)
+	}
+	result, err := s.engine.Run(s.t.Context(), s, statement)
+	if err != nil {
+		s.t.Fatalf("%s\n%v", sql, err)
+	}
+	var lines []string
+	for _, r := range result.Rows {
+		values := make([]string, len(r))
+		for i, v := range r {
+			if values[i] = v.Text; v.Null {
+				values[i] = "null"
+			}
+		}
+		lines = append(lines, strings.Join(values, "|"))
+	}
+	return lines
+}

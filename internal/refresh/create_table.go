@@ -113,12 +113,14 @@ func (e *Engine) define(ctx context.Context, f *frame, st *rewrite.CreateStreami
 		Settings:    settings,
 		Declared:    len(st.Columns) > 0,
 	}
-	table.Schedule = scheduleText(st, settings)
+	if err := storeClauses(ctx, f.session, st, table); err != nil {
+		return nil, err
+	}
 	st.Columns = declaredColumns(st.Columns, lexicalOf(settings))
+	var err error
 	var query *flowQuery
 	var view string
 	if st.Flow != nil {
-		var err error
 		if query, err = readQuery(ctx, f, st.Text, st.Flow.Query, lexicalOf(settings)); err != nil {
 			return nil, err
 		}
@@ -217,19 +219,6 @@ func commentLiteral(comment *string) string {
 	return rewrite.QuoteLiteral(*comment)
 }
 
-// scheduleText is the schedule to store. A CRON without a time zone is in the
-// author's.
-func scheduleText(st *rewrite.CreateStreamingTable, settings map[string]string) string {
-	if st.Schedule == nil {
-		return ""
-	}
-	text := st.Schedule.Text
-	if strings.HasPrefix(text, "CRON ") && !strings.Contains(text, " AT TIME ZONE ") {
-		text += " AT TIME ZONE " + rewrite.QuoteLiteral(settings[settingTimeZone])
-	}
-	return text
-}
-
 // checkPartitionBy refuses a PARTITIONED BY column that the table lacks. The
 // columns of a table that has none yet come with its flow.
 func checkPartitionBy(ctx context.Context, s pgsession.Session, st *rewrite.CreateStreamingTable, name rewrite.Name) error {
@@ -250,25 +239,28 @@ func checkPartitionBy(ctx context.Context, s pgsession.Session, st *rewrite.Crea
 	return nil
 }
 
+// storeClauses puts the clauses that only are stored into table.
+func storeClauses(ctx context.Context, s pgsession.Session, st *rewrite.CreateStreamingTable, table *flowstate.StreamingTable) (err error) {
+	if st.ClusterBy != nil {
+		table.ClusterBy = st.ClusterBy.Text
+	}
+	if st.Schedule != nil {
+		table.Schedule, err = scheduleText(ctx, s, st.Text, *st.Schedule)
+	}
+	return err
+}
+
 // noticeStoredOnly says which clauses are stored and have no effect here.
 func noticeStoredOnly(ctx context.Context, c Client, st *rewrite.CreateStreamingTable) error {
 	notices := slices.Clone(st.Notices)
-	notice := func(clause, hint string) {
-		notices = append(notices, pgdiag.New("01000", clause+" is stored but has no effect").WithHint(hint))
-	}
 	if st.ClusterBy != nil {
-		notice("CLUSTER BY", "Create an index on the columns you filter by.")
+		notices = append(notices, storedOnly("CLUSTER BY", "Create an index on the columns you filter by."))
 	}
 	if len(st.PartitionBy) > 0 {
-		notice("PARTITIONED BY", "The target is an ordinary table; create an index on the columns you filter by.")
+		notices = append(notices, storedOnly("PARTITIONED BY", "The target is an ordinary table; create an index on the columns you filter by."))
 	}
 	if st.Schedule != nil {
-		notice("the schedule", "Run REFRESH STREAMING TABLE from your own scheduler.")
+		notices = append(notices, scheduleNotice())
 	}
-	for _, n := range notices {
-		if err := notify(ctx, c, n); err != nil {
-			return err
-		}
-	}
-	return nil
+	return notifyAll(ctx, c, notices)
 }

@@ -70,6 +70,20 @@ func (e *Engine) Run(ctx context.Context, c Client, statement rewrite.Statement)
 		err = e.refresh(ctx, c, st)
 	case *rewrite.Insert:
 		result.Tag, err = e.insert(ctx, c, st)
+	case *rewrite.AlterStreamingTable:
+		err = e.alterStreamingTable(ctx, c, st)
+	case *rewrite.Describe:
+		err = e.describe(ctx, c, st, &result)
+	case *rewrite.ShowCreateTable:
+		err = e.showCreateTable(ctx, c, st, &result)
+	case *rewrite.ShowProperties:
+		err = e.showProperties(ctx, c, st, &result)
+	case *rewrite.DescribeHistory:
+		result.Forward = true
+		err = e.describeHistory(ctx, c, st)
+	case *rewrite.EventLog:
+		result.Forward = true
+		err = e.eventLog(ctx, c, st)
 	case *rewrite.Drop:
 		result.Forward = true
 		err = e.drop(ctx, c, st)

@@ -76,7 +76,9 @@ func (e *Engine) redefine(ctx context.Context, f *frame, st *rewrite.CreateStrea
 		Target: name, Statement: st.Text, Properties: st.Properties, Comment: st.Comment,
 		PartitionBy: st.PartitionBy, Settings: settings, Declared: len(st.Columns) > 0, Flow: target.Table.Flow,
 	}
-	table.Schedule = scheduleText(st, settings)
+	if err := storeClauses(ctx, f.session, st, &table); err != nil {
+		return err
+	}
 	st.Columns = declaredColumns(st.Columns, lexicalOf(settings))
 	if err := declareColumns(ctx, f, st, name, old); err != nil {
 		return err

@@ -196,3 +196,12 @@ func notify(ctx context.Context, c Client, d *pgdiag.Diagnostic) error {
 	}
 	return nil
 }
+
+func notifyAll(ctx context.Context, c Client, notices []*pgdiag.Diagnostic) error {
+	for _, n := range notices {
+		if err := notify(ctx, c, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}

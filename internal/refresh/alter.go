@@ -1,0 +1,120 @@
+package refresh
+
+import (
+	"context"
+	"errors"
+
+	"github.com/rwproxy/rwproxy/flowstate"
+	"github.com/rwproxy/rwproxy/internal/pgdiag"
+	"github.com/rwproxy/rwproxy/internal/pgsession"
+	"github.com/rwproxy/rwproxy/rewrite"
+)
+
+// alterStreamingTable is ALTER STREAMING TABLE.
+func (e *Engine) alterStreamingTable(ctx context.Context, c Client, st *rewrite.AlterStreamingTable) error {
+	target, err := e.lookup(ctx, c, st.Text, st.Target)
+	switch {
+	case err != nil:
+		return err
+	case target == nil:
+		return undefinedTable(st.Text, st.Target)
+	case target.Table == nil:
+		return notStreamingTable(st.Text, st.Target)
+	}
+	return inTransaction(ctx, c, func() error {
+		if err := alter(ctx, c, st, target); err != nil {
+			return err
+		}
+		return notifyAll(ctx, c, st.Notices)
+	})
+}
+
+func alter(ctx context.Context, c Client, st *rewrite.AlterStreamingTable, target *flowstate.Target) error {
+	name := rewrite.CharPosition(st.Text, st.Target.Offset)
+	switch a := st.Action.(type) {
+	case rewrite.SetSchedule:
+		schedule, err := scheduleText(ctx, c, st.Text, a.Schedule)
+		if err != nil {
+			return err
+		}
+		set := flowstate.AlterSchedule
+		if a.Add {
+			set = flowstate.AddSchedule
+		}
+		if err := set(ctx, c, target.OID, schedule); err != nil {
+			return placed(err, name)
+		}
+		return notify(ctx, c, scheduleNotice())
+	case rewrite.DropSchedule:
+		return placed(flowstate.DropSchedule(ctx, c, target.OID), name)
+	case rewrite.SetProperties:
+		return placed(flowstate.SetProperties(ctx, c, target.OID, a.Properties), name)
+	case rewrite.UnsetProperties:
+		return placed(flowstate.UnsetProperties(ctx, c, target.OID, a.Keys, a.IfExists), rewrite.CharPosition(st.Text, a.Offset))
+	case rewrite.CommentColumn:
+		_, err := c.Exec(ctx, "comment on column "+target.QualifiedName().SQL()+"."+rewrite.QuoteIdentifier(a.Column)+
+			" is "+rewrite.QuoteLiteral(a.Comment))
+		return placed(err, rewrite.CharPosition(st.Text, a.Offset))
+	case rewrite.SetOwner:
+		return setOwner(ctx, c, target, a.Role)
+	}
+	return errors.New("no such action")
+}
+
+// setOwner gives a table and the view of its flow to a role. With the view goes
+// the authorship: the query reads its sources with the new owner's rights.
+func setOwner(ctx context.Context, s pgsession.Session, target *flowstate.Target, role string) error {
+	_, err := s.Exec(ctx, "alter table "+target.QualifiedName().SQL()+" owner to "+role)
+	if err != nil || target.Table.Flow == nil || target.Table.Flow.View == "" {
+		return withoutPosition(err)
+	}
+	_, err = s.Exec(ctx, "alter view "+target.Table.Flow.View+" owner to "+role)
+	var d *pgdiag.Diagnostic
+	if errors.As(err, &d) && d.Code == "42501" {
+		own := *d
+		own.Detail = "The view holds the flow's query, which reads its sources with the rights of the view's owner, " +
+			target.Table.Flow.ViewOwner + "."
+		own.Hint = "Use ALTER TABLE ... OWNER TO to give away the table alone."
+		err = &own
+	}
+	return withoutPosition(err)
+}
+
+// placed gives an error without a position one in the client's statement.
+func placed(err error, position int) error {
+	var d *pgdiag.Diagnostic
+	if !errors.As(err, &d) {
+		return err
+	}
+	own := *d
+	return own.At(position)
+}
+
+// scheduleText is the schedule to store. A CRON without a time zone is in the
+// session's.
+func scheduleText(ctx context.Context, s pgsession.Session, statement string, schedule rewrite.Schedule) (string, error) {
+	if !schedule.Cron {
+		return schedule.Text, nil
+	}
+	zone := schedule.Zone
+	if zone == "" {
+		rows, err := s.Query(ctx, "select pg_catalog.current_setting('TimeZone')")
+		if err != nil {
+			return "", err
+		}
+		zone = rows[0][0].Text
+	} else if _, err := s.Query(ctx, "select pg_catalog.timezone($1::pg_catalog.text, pg_catalog.now())", zone); err != nil {
+		return "", placed(err, rewrite.CharPosition(statement, schedule.ZoneOffset))
+	}
+	return schedule.Text + " AT TIME ZONE " + rewrite.QuoteLiteral(zone), nil
+}
+
+// scheduleNotice says that a schedule is not run.
+func scheduleNotice() *pgdiag.Diagnostic {
+	return storedOnly("the schedule", "Run REFRESH STREAMING TABLE from your own scheduler.")
+}
+
+// storedOnly says that a clause is stored and has no effect here.
+func storedOnly(clause, hint string) *pgdiag.Diagnostic {
+	return pgdiag.New("01000", clause+" is stored but has no effect").WithHint(hint)
+}
