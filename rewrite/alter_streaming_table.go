@@ -47,7 +47,8 @@ type UnsetProperties struct {
 
 // SetOwner gives a table, and the view of its flow, to another role.
 type SetOwner struct {
-	Role string // SQL: a quoted name, or CURRENT_USER and the like
+	Role   string // SQL: a quoted name, or CURRENT_USER and the like
+	Offset int    // of the role in the statement, in bytes
 }
 
 func (SetSchedule) alterAction()     {}
@@ -222,11 +223,15 @@ func (p *parser) setOwner() (AlterAction, error) {
 	if err := p.expect("TO"); err != nil {
 		return nil, err
 	}
+	at := p.i
 	for _, role := range []string{"CURRENT_USER", "CURRENT_ROLE", "SESSION_USER"} {
 		if p.accept(role) {
-			return SetOwner{Role: role}, nil
+			return SetOwner{Role: role, Offset: p.tokens[at].Start}, nil
 		}
 	}
 	role, err := p.identifier("a role", true)
-	return SetOwner{Role: QuoteIdentifier(role)}, err
+	if err != nil {
+		return nil, err
+	}
+	return SetOwner{Role: QuoteIdentifier(role), Offset: p.tokens[at].Start}, nil
 }

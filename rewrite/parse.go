@@ -43,6 +43,8 @@ func Parse(sql string, o Lexical) (Statement, error) {
 		return p.showCreateTable()
 	case showProperties:
 		return p.showProperties()
+	case grantRefresh:
+		return p.refuseGrantRefresh(), nil
 	case restore:
 		return nil, p.refuseRestore()
 	case createMaterializedView:
@@ -82,9 +84,6 @@ func (p *parser) refuse(form form) error {
 			"CREATE OR REFRESH STREAMING TABLE changes it.")
 	case createOrReplaceMaterializedView:
 		return p.unsupported(2, "CREATE OR REPLACE MATERIALIZED VIEW", "Use DROP MATERIALIZED VIEW and CREATE MATERIALIZED VIEW.")
-	case grantRefresh:
-		return p.unsupported(p.find(0, "REFRESH"), "the privilege REFRESH", "A role that refreshes needs SELECT, INSERT and DELETE "+
-			"on the table, and SELECT on the view of its flow in schema rwproxy_flows.")
 	default:
 		return p.notYet(p.find(0, "REFRESH"), "EXPLAIN of a REFRESH", "The notice of REFRESH, and the view "+
 			"rwproxy.refreshes, say what a refresh did and why.")

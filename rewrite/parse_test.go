@@ -100,6 +100,8 @@ func show(sql string, statement rewrite.Statement, err error) string {
 	case *rewrite.ShowProperties:
 		return showLines("show properties", showName(sql, s.Target), "key", pointed(s.Key), "shadow", s.Shadow(),
 			"fault", showFault(sql, s.Fault))
+	case *rewrite.Refused:
+		return showLines("refused", showDiagnostic(sql, s.Err))
 	case *rewrite.EventLog:
 		lines := []string{}
 		for _, target := range s.Targets {

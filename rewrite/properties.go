@@ -94,7 +94,7 @@ func (p *parser) property(properties map[string]string) (notice *pgdiag.Diagnost
 		values, known := ownProperties[key]
 		if !known {
 			return nil, p.errorAt(at, invalidParameterCode, `unrecognized table property "`+excerpt(key)+`"`, "",
-				"rwproxy has: "+strings.Join(slices.Sorted(maps.Keys(ownProperties)), ", ")+".")
+				"The ones that rwproxy has are: "+strings.Join(slices.Sorted(maps.Keys(ownProperties)), ", ")+".")
 		}
 		if value, err = p.oneOf(valueAt, key, value, values); err != nil {
 			return nil, err

@@ -1,6 +1,30 @@
 package rewrite
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/rwproxy/rwproxy/internal/pgdiag"
+)
+
+// Refused is a statement that Postgres can parse but means nothing to it. Other
+// statements that are refused are syntax errors to Postgres, and Parse returns
+// their error.
+type Refused struct {
+	Text string
+	Err  *pgdiag.Diagnostic
+}
+
+// Tag implements Statement.
+func (*Refused) Tag() string { return "REFUSED" }
+
+// Shadow implements Statement.
+func (*Refused) Shadow() string { return noRows }
+
+// refuseGrantRefresh refuses GRANT REFRESH ON and REVOKE REFRESH ON.
+func (p *parser) refuseGrantRefresh() Statement {
+	return &Refused{Text: p.statementText(), Err: p.unsupported(p.find(0, "REFRESH"), "the privilege REFRESH",
+		"A role that refreshes needs SELECT, INSERT and DELETE on the table, and SELECT on the view of its flow in schema rwproxy_flows.")}
+}
 
 // refuseRestore refuses RESTORE [TABLE] name [TO] {VERSION | TIMESTAMP} AS OF.
 // Another text that begins with RESTORE is Postgres's to refuse.
@@ -39,7 +63,7 @@ func (p *parser) createMaterializedView() error {
 		for _, clause := range materializedViewClauses {
 			if p.wordsAt(p.i, strings.Fields(clause)...) {
 				return p.unsupported(p.i, clause+" of a materialized view",
-					"Leave the clause out, or use a streaming table: CREATE STREAMING TABLE ... FLOW REPLACE WHERE ....")
+					"Leave the clause out, or use a streaming table: CREATE STREAMING TABLE ... FLOW REPLACE WHERE predicate BY NAME query.")
 			}
 		}
 		switch {

@@ -58,7 +58,7 @@ func (p *parser) every() (string, error) {
 		return "EVERY " + strconv.Itoa(number) + " " + unit.plural, nil
 	}
 	expected := p.expected(p.i, "HOURS, DAYS or WEEKS")
-	expected.Hint = "A schedule in minutes is a cron expression: SCHEDULE CRON '0 0/15 * * * ?'."
+	expected.Hint = "Any other schedule is a cron expression, such as SCHEDULE CRON '0 0/15 * * * ?'."
 	return "", expected
 }
 

@@ -56,7 +56,7 @@ func alter(ctx context.Context, c Client, st *rewrite.AlterStreamingTable, targe
 			" is "+rewrite.QuoteLiteral(a.Comment))
 		return placed(err, rewrite.CharPosition(st.Text, a.Offset))
 	case rewrite.SetOwner:
-		return setOwner(ctx, c, target, a.Role)
+		return placed(setOwner(ctx, c, target, a.Role), rewrite.CharPosition(st.Text, a.Offset))
 	}
 	return errors.New("no such action")
 }
@@ -66,7 +66,7 @@ func alter(ctx context.Context, c Client, st *rewrite.AlterStreamingTable, targe
 func setOwner(ctx context.Context, s pgsession.Session, target *flowstate.Target, role string) error {
 	_, err := s.Exec(ctx, "alter table "+target.QualifiedName().SQL()+" owner to "+role)
 	if err != nil || target.Table.Flow == nil || target.Table.Flow.View == "" {
-		return withoutPosition(err)
+		return err
 	}
 	_, err = s.Exec(ctx, "alter view "+target.Table.Flow.View+" owner to "+role)
 	var d *pgdiag.Diagnostic
@@ -75,9 +75,9 @@ func setOwner(ctx context.Context, s pgsession.Session, target *flowstate.Target
 		own.Detail = "The view holds the flow's query, which reads its sources with the rights of the view's owner, " +
 			target.Table.Flow.ViewOwner + "."
 		own.Hint = "Use ALTER TABLE ... OWNER TO to give away the table alone."
-		err = &own
+		return &own
 	}
-	return withoutPosition(err)
+	return err
 }
 
 // placed gives an error without a position one in the client's statement.
@@ -104,9 +104,19 @@ func scheduleText(ctx context.Context, s pgsession.Session, statement string, sc
 		}
 		zone = rows[0][0].Text
 	} else if _, err := s.Query(ctx, "select pg_catalog.timezone($1::pg_catalog.text, pg_catalog.now())", zone); err != nil {
-		return "", placed(err, rewrite.CharPosition(statement, schedule.ZoneOffset))
+		return "", zoneError(err, rewrite.CharPosition(statement, schedule.ZoneOffset))
 	}
 	return schedule.Text + " AT TIME ZONE " + rewrite.QuoteLiteral(zone), nil
+}
+
+// zoneError says where the time zone is that does not exist.
+func zoneError(err error, position int) error {
+	var d *pgdiag.Diagnostic
+	if !errors.As(err, &d) || d.Code != "22023" {
+		return err
+	}
+	own := *d
+	return own.WithHint("The view pg_timezone_names lists the time zones.").At(position)
 }
 
 // scheduleNotice says that a schedule is not run.

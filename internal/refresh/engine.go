@@ -84,6 +84,8 @@ func (e *Engine) Run(ctx context.Context, c Client, statement rewrite.Statement)
 	case *rewrite.EventLog:
 		result.Forward = true
 		err = e.eventLog(ctx, c, st)
+	case *rewrite.Refused:
+		return result, st.Err
 	case *rewrite.Drop:
 		result.Forward = true
 		err = e.drop(ctx, c, st)
