@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/rwproxy/rwproxy/internal/pgdiag"
@@ -154,7 +155,11 @@ func (p *parser) alterAction(s *AlterStreamingTable) (AlterAction, error) {
 		return p.commentColumn()
 	case p.accept("SET", "TBLPROPERTIES"):
 		p.form = setForm
+		at := p.i
 		properties, notices, err := p.properties()
+		if _, found := properties[dialectProperty]; found {
+			return nil, p.refuseDialect(at)
+		}
 		s.Notices = notices
 		return SetProperties{Properties: properties}, err
 	case p.accept("UNSET", "TBLPROPERTIES"):
@@ -171,6 +176,17 @@ func (p *parser) alterAction(s *AlterStreamingTable) (AlterAction, error) {
 		return nil, err
 	}
 	return nil, p.expected(p.i, "ADD, ALTER, DROP, SET, UNSET or OWNER TO")
+}
+
+// refuseDialect refuses a change of the property that says what the flow's text
+// means, which stands behind token at: the flow was translated when it was
+// defined.
+func (p *parser) refuseDialect(at int) error {
+	for at+1 < p.i && !containsFolded(p.text(at), strings.TrimSuffix(ownPrefix, ".")) {
+		at++
+	}
+	return p.unsupported(at, "changing "+dialectProperty+" with ALTER STREAMING TABLE",
+		"Use CREATE OR REFRESH STREAMING TABLE with the property and the flow.")
 }
 
 // commentColumn reads COLUMN name COMMENT 'text'.
@@ -194,6 +210,7 @@ func (p *parser) commentColumn() (AlterAction, error) {
 // unsetProperties reads [IF EXISTS] ( key [, ...] ).
 func (p *parser) unsetProperties() (AlterAction, error) {
 	p.form = unsetForm
+	at := p.i
 	action := UnsetProperties{IfExists: p.accept("IF", "EXISTS")}
 	if err := p.expectSymbol("("); err != nil {
 		return nil, err
@@ -213,6 +230,9 @@ func (p *parser) unsetProperties() (AlterAction, error) {
 	}
 	if !p.acceptSymbol(")") {
 		return nil, p.expected(p.i, `"," or ")"`)
+	}
+	if slices.Contains(action.Keys, dialectProperty) {
+		return nil, p.refuseDialect(at)
 	}
 	return action, nil
 }

@@ -24,9 +24,12 @@ const pipelinesPrefix = "pipelines."
 // nothing, so unknown ones are refused.
 const ownPrefix = "rwproxy."
 
+// dialectProperty says whose meaning the flow's text has.
+const dialectProperty = "rwproxy.dialect"
+
 // ownProperties are rwproxy's own properties and the values they take.
 var ownProperties = map[string][]string{
-	"rwproxy.dialect": {"postgres", "databricks"},
+	dialectProperty: {Postgres.String(), Databricks.String()},
 }
 
 // readProperties reads TBLPROPERTIES ( key [=] value [, …] ).

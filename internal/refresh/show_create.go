@@ -65,13 +65,12 @@ type createBuilder struct{ strings.Builder }
 // settings says, in a comment, which settings the flow's text was written under
 // where they are not the session's: its words may mean something else there.
 func (b *createBuilder) settings(written, session map[string]string) {
-	names := slices.Collect(maps.Keys(written))
 	if _, both := written[settingDialect]; !both && session[settingDialect] != "" {
-		names = append(names, settingDialect)
+		written = maps.Clone(written)
+		written[settingDialect] = rewrite.Postgres.String()
 	}
-	slices.Sort(names)
 	var differing []string
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(written)) {
 		if value := written[name]; value != session[name] {
 			value = strings.TrimSuffix(strings.TrimSuffix(value, compatSchema), ", ")
 			differing = append(differing, name+" = "+strconv.Quote(value)) // no line end gets out of the comment
@@ -88,7 +87,7 @@ func (b *createBuilder) table(d *flowstate.Description, columns []describedColum
 	longForm := d.Flow != nil && (d.Flow.Name != d.Target.Table || d.Flow.Comment != nil || len(later) > 0)
 
 	fmt.Fprintf(b, "CREATE STREAMING TABLE %s", d.Target.SQL())
-	if elements := append(columnElements(columns), constraints...); len(elements) > 0 {
+	if elements := append(columnElements(d, columns), constraints...); len(elements) > 0 {
 		fmt.Fprintf(b, " (\n  %s\n)", strings.Join(elements, ",\n  "))
 	}
 	b.clauses(d)
@@ -138,13 +137,13 @@ func (b *createBuilder) clauses(d *flowstate.Description) {
 }
 
 // columnElements are the columns that the statement can declare.
-func columnElements(columns []describedColumn) []string {
+func columnElements(d *flowstate.Description, columns []describedColumn) []string {
 	var elements []string
 	for _, c := range columns {
 		if c.generated != "" {
 			continue
 		}
-		element := rewrite.QuoteIdentifier(c.name) + " " + c.definition()
+		element := rewrite.QuoteIdentifier(c.name) + " " + typeIn(d, c.typ) + c.collate()
 		if c.notNull {
 			element += " NOT NULL"
 		}
@@ -171,7 +170,7 @@ func laterColumns(d *flowstate.Description, columns []describedColumn) []string 
 				d.Target.SQL(), column, c.identity))
 		case c.generated != "":
 			statements = append(statements, fmt.Sprintf("ALTER TABLE %s ADD COLUMN %s %s GENERATED ALWAYS AS (%s) STORED",
-				d.Target.SQL(), column, c.definition(), c.generated))
+				d.Target.SQL(), column, c.typ+c.collate(), c.generated))
 			if c.comment != nil {
 				statements = append(statements, fmt.Sprintf("COMMENT ON COLUMN %s.%s IS %s",
 					d.Target.SQL(), column, rewrite.QuoteLiteral(*c.comment)))
@@ -181,10 +180,20 @@ func laterColumns(d *flowstate.Description, columns []describedColumn) []string 
 	return statements
 }
 
-// definition is type and collation.
-func (c describedColumn) definition() string {
-	if c.collation == "" {
-		return c.typ
+// typeIn spells a type of PostgreSQL so that a declaration of the table means
+// it: in the dialect of Databricks a bare NUMERIC has no fraction.
+func typeIn(d *flowstate.Description, typ string) string {
+	if d.Settings[settingDialect] == rewrite.Databricks.String() && rewrite.DatabricksColumnType(typ) != typ {
+		return "pg_catalog." + typ
 	}
-	return c.typ + " COLLATE " + c.collation
+	return typ
+}
+
+// collate is the COLLATE clause, if the column has another collation than its
+// type.
+func (c describedColumn) collate() string {
+	if c.collation == "" {
+		return ""
+	}
+	return " COLLATE " + c.collation
 }

@@ -69,6 +69,9 @@ func TestShowCreateTableRecreatesTheTable(t *testing.T) {
 			"alter table dst add column note text default 'x'", "alter table dst add column id int generated always as identity",
 			"alter table dst add column twice int generated always as (n * 2) stored", "comment on column dst.twice is '2n'",
 			"alter table dst add constraint positive check (n > 0)", "comment on table dst is 'later'", "comment on column dst.n is 'a number'"},
+		"the dialect of Databricks": {`create streaming table dst (day timestamp, n numeric, m decimal(4, 1), r real)
+			tblproperties ('rwproxy.dialect' = 'databricks') flow replace where n >= 1 by name select cast(day as timestamp) as day, n / 2 as m, n from src`,
+			"alter table dst add column bare numeric, add column list numeric[]"},
 		"a reference": {"create table parent (n int primary key)", "insert into parent values (1), (2)",
 			"create streaming table dst (day date, n int references parent) flow replace where true by name select day, n from src"},
 	} {
@@ -119,4 +122,22 @@ func TestADefinitionThatIsReplacedLosesWhatIsNotRepeated(t *testing.T) {
 		"comment on table dst is 'native'", "comment on column dst.day is 'native'",
 		"create or refresh streaming table dst flow replace where true by name select day from src")
 	s.show("show create table dst", "CREATE STREAMING TABLE public.dst (\n  day date\n)\nFLOW REPLACE WHERE true\nBY NAME\nselect day from src")
+}
+
+func TestShowCreateTableNamesTheDialectThatDiffers(t *testing.T) {
+	t.Parallel()
+	s := newDatabase(t).connect()
+	s.must("create table src (day date)", "create streaming table dst flow replace where true by name select day from src",
+		"set rwproxy.dialect = 'databricks'",
+		"create streaming table other flow replace where true by name select day from src")
+	if got := s.shown("show create table dst")[0]; !strings.HasPrefix(got, `-- written under rwproxy.dialect = "postgres"`) {
+		t.Errorf("got %s", got)
+	}
+	if got := s.shown("show create table other")[0]; strings.HasPrefix(got, "--") {
+		t.Errorf("got %s", got)
+	}
+	s.must("reset rwproxy.dialect")
+	if got := s.shown("show create table other")[0]; !strings.HasPrefix(got, `-- written under rwproxy.dialect = "databricks"`) {
+		t.Errorf("got %s", got)
+	}
 }
