@@ -18,17 +18,40 @@ const maxWhole = 64 << 10
 
 var errTooLong = errors.New("message for an injected statement too long")
 
-// relayBackend passes the backend's messages on until the connection ends.
-func (s *session) relayBackend() {
-	for {
-		typ, size, err := s.from.header()
-		if err != nil {
-			return
-		}
-		if err := s.relayMessage(typ, size); err != nil {
-			return
+// relayBackend passes the backend's messages on until the connection ends, or
+// in the loop until there are no more bytes.
+func (s *session) relayBackend() error {
+	if s.from.rest > 0 {
+		if err := s.relayUnread(s.from.rest); err != nil {
+			return err
 		}
 	}
+	for {
+		if n := s.from.run(msgDataRow, msgCopyData); n > 0 && s.isPassedUnread(msgDataRow) {
+			if err := s.relayUnread(n); err != nil {
+				return err
+			}
+			continue
+		}
+		typ, size, err := s.from.header()
+		if err != nil {
+			return err
+		}
+		if err := s.relayMessage(typ, size); err != nil {
+			return err
+		}
+	}
+}
+
+// relayUnread passes the next n bytes on, which end where a message does.
+func (s *session) relayUnread(n int) error {
+	s.out.Lock()
+	s.inFrame = true
+	defer func() {
+		s.inFrame = false
+		s.out.Unlock()
+	}()
+	return s.from.stream(s.out.w, n)
 }
 
 // relayMessage passes one message on, or does with it what its note says.
@@ -171,7 +194,7 @@ func (s *session) judgeError(message []byte) []byte {
 	d, ok := s.ledger.failed()
 	s.out.held = nil
 	if s.pumping {
-		interrupt(s.client)
+		s.tapClient()
 	}
 	reported := decodeError(message[headerSize:])
 	if isFatal(reported) {
@@ -205,6 +228,7 @@ func (s *session) judgeReady(message []byte) []byte {
 	if len(message) > headerSize {
 		s.status = message[headerSize]
 	}
+	s.ready = true
 	if s.status == statusIdle {
 		clear(s.portals)
 	}
@@ -213,7 +237,7 @@ func (s *session) judgeReady(message []byte) []byte {
 		delete(s.prepared, "") // as every Query does
 	}
 	if s.server.draining.Load() || s.pumping {
-		interrupt(s.client)
+		s.tapClient()
 	}
 	if d.note != nil && d.note.sink != nil {
 		return nil
@@ -270,12 +294,24 @@ func (s *session) setParameter(content []byte) {
 	}
 }
 
-// flushClient sends what has been passed on, before the backend is read again.
-func (s *session) flushClient() error {
-	if !s.inFrame {
-		s.out.Lock()
-		defer s.out.Unlock()
+// beforeBackendRead sends what has been passed on before the backend is read
+// again. It may leave the rest to the loop.
+func (s *session) beforeBackendRead() error {
+	if s.inFrame {
+		return s.out.w.Flush()
 	}
+	if err := s.flushClient(); err != nil {
+		return err
+	}
+	if s.from.atBoundary() && s.park() {
+		return errParked
+	}
+	return nil
+}
+
+func (s *session) flushClient() error {
+	s.out.Lock()
+	defer s.out.Unlock()
 	return s.out.w.Flush()
 }
 

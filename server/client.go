@@ -13,9 +13,20 @@ const syntaxError = "42601"
 // maxNames bounds what is read of a Bind, Execute or Close for its names.
 const maxNames = bufferSize
 
-// relayClient passes the client's messages on until the connection ends.
+// relayClient passes the client's messages on until the connection ends, or in
+// the loop until there are no more bytes.
 func (s *session) relayClient() error {
+	if err := s.in.streamRest(s.up); err != nil {
+		return err
+	}
 	for {
+		if n := s.in.run(msgCopyData, msgCopyData); n > 0 && !s.swallow {
+			// Whether Postgres takes it or not, nothing is owed for it.
+			if err := s.in.stream(s.up, n); err != nil {
+				return err
+			}
+			continue
+		}
 		typ, size, err := s.in.header()
 		if err != nil {
 			return err
@@ -136,8 +147,7 @@ func (s *session) takeSuspect(text string, size int) error {
 func (s *session) takeParse(size int) error {
 	s.batch.open = true
 	if s.server.config.Handler == nil || size > maxBuffered {
-		s.owe(owesParse, s.parseNote(size))
-		return s.pass(size)
+		return s.passParse(size)
 	}
 	message, err := s.in.peek(size)
 	if err != nil {
@@ -145,8 +155,7 @@ func (s *session) takeParse(size int) error {
 	}
 	b := body{rest: message[headerSize:]}
 	if b.skipText(); !rewrite.MayBeOurs(b.rest) {
-		s.owe(owesParse, s.parseNote(size))
-		return s.pass(size)
+		return s.passParse(size)
 	}
 	b = body{rest: message[headerSize:]}
 	name, text := b.text(), b.text()
@@ -163,8 +172,7 @@ func (s *session) takeParse(size int) error {
 		s.owe(owesParse, &note{replace: refusal.diagnostic, replaceFrom: refusal.from})
 		return s.pass(size)
 	case !script.hasOurs():
-		s.owe(owesParse, s.parseNote(size))
-		return s.pass(size)
+		return s.passParse(size)
 	}
 	if declared, ok := parseDeclared(b.rest); ok && script[0].hasParameters() {
 		return s.intercept(size, func() error {
@@ -183,47 +191,55 @@ func (s *session) takeParse(size int) error {
 	return err
 }
 
-// parseNote notes the name of a native Parse, which may take the place of an
-// intercepted statement.
-func (s *session) parseNote(size int) *note {
-	if !s.tracking() {
-		return nil
+// passParse forwards a native Parse. Its name is noted, which may take the
+// place of an intercepted statement's.
+func (s *session) passParse(size int) error {
+	var n *note
+	if s.tracking() {
+		message, err := s.in.peek(min(size, maxNames))
+		if err != nil {
+			return err
+		}
+		b := body{rest: message[headerSize:]}
+		n = &note{statementName: b.text()}
 	}
-	message, err := s.in.peek(min(size, maxNames))
-	if err != nil {
-		return nil // the message itself will fail in the same way
-	}
-	b := body{rest: message[headerSize:]}
-	return &note{statementName: b.text()}
+	s.owe(owesParse, n)
+	return s.pass(size)
 }
 
 func (s *session) takeBind(size int) error {
 	s.batch.open = true
-	head, err := s.in.peek(min(size, headerSize+1))
+	tracked := s.tracking()
+	whole := tracked && size <= maxBuffered
+	n := min(size, headerSize+1)
+	switch {
+	case whole:
+		n = size
+	case tracked && s.inLoop:
+		return errNotHere
+	}
+	message, err := s.in.peek(n)
 	if err != nil {
 		return err
 	}
-	if len(head) > headerSize && head[headerSize] != 0 {
+	if len(message) > headerSize && message[headerSize] != 0 {
 		s.batch.portals++
 	}
-	if !s.tracking() {
+	switch {
+	case whole:
+	case tracked:
+		return s.takeHugeBind(size)
+	default:
 		s.owe(owesBind, nil)
 		return s.pass(size)
 	}
-	if size > maxBuffered {
-		return s.takeHugeBind(size)
-	}
-	message, err := s.in.peek(size)
-	if err != nil {
-		return err
-	}
-	n := parseBind(message[headerSize:])
+	bind := parseBind(message[headerSize:])
 	s.mu.Lock()
-	n.mayBeOurs = s.prepared[n.statementName] != nil || s.ledger.pendingStatements[n.statementName] > 0
-	if n.mayBeOurs {
-		n.bind = bytes.Clone(message[headerSize:])
+	bind.mayBeOurs = s.prepared[bind.statementName] != nil || s.ledger.pendingStatements[bind.statementName] > 0
+	if bind.mayBeOurs {
+		bind.bind = bytes.Clone(message[headerSize:])
 	}
-	s.ledger.sent(owesBind, n)
+	s.ledger.sent(owesBind, bind)
 	s.mu.Unlock()
 	return s.pass(size)
 }
@@ -312,6 +328,9 @@ func (s *session) awaitRoom() error {
 	if !full {
 		return nil
 	}
+	if s.inLoop {
+		return errNotHere
+	}
 	if err := s.up.Flush(); err != nil {
 		return err
 	}
@@ -341,6 +360,18 @@ func (s *session) beforeClientRead() error {
 		return errCopyOver
 	case s.server.draining.Load() && s.isIdle():
 		return errDraining
+	}
+	s.reading = !s.pumping && !s.swallow && !s.leftover
+	return nil
+}
+
+// afterClientRead runs after each of those reads.
+func (s *session) afterClientRead() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reading = false
+	if s.parked {
+		return errParked
 	}
 	return nil
 }

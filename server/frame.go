@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -15,6 +16,8 @@ const (
 	// maxBuffered is the longest message that is held in memory as a whole;
 	// longer ones stream through unread.
 	maxBuffered = 16 << 20
+	// maxInLoop is the longest message that the loop looks at as a whole.
+	maxInLoop = 16 << 10
 	// maxWatched is how much of a client's pipeline is read ahead while one
 	// of its statements runs.
 	maxWatched = 256 << 10
@@ -22,28 +25,35 @@ const (
 	headerSize = 5
 )
 
-var errMessageLength = errors.New("invalid message length")
+var (
+	errMessageLength = errors.New("invalid message length")
+	// errNoMore is the end of what the loop has read so far.
+	errNoMore = errors.New("no more bytes to be had without waiting")
+	// errNotHere is returned in the loop, before anything was done, for a
+	// message that takes waiting.
+	errNotHere = errors.New("not to be done in the loop")
+)
 
 // frameReader walks the messages that arrive on a connection, in place in its
 // buffer. The buffer grows with the bytes that have arrived, never with what a
-// length field promises.
+// length field promises. In the loop it has no connection and is given what
+// was read.
 type frameReader struct {
 	conn net.Conn
 	// beforeRead runs before every read that may block: what has been
-	// forwarded so far is flushed here, and nowhere else.
-	beforeRead func() error
+	// forwarded so far is flushed here, and nowhere else. afterRead runs after
+	// it.
+	beforeRead, afterRead func() error
 
-	buf       []byte
-	r, w      int // buf[r:w] has been read and not yet taken
-	streaming bool
+	buf    []byte
+	r, w   int   // buf[r:w] has been read and not yet taken
+	rest   int   // bytes of a message that is being streamed
+	failed error // what ended the stream, if that was found out in the loop
 }
 
 func newFrameReader(conn net.Conn) *frameReader {
-	return &frameReader{
-		conn:       conn,
-		buf:        make([]byte, bufferSize),
-		beforeRead: func() error { return nil },
-	}
+	nothing := func() error { return nil }
+	return &frameReader{conn: conn, beforeRead: nothing, afterRead: nothing}
 }
 
 // header returns the type and the whole length, header included, of the next
@@ -65,6 +75,9 @@ func (f *frameReader) header() (typ byte, size int, err error) {
 // io.ErrUnexpectedEOF when some but not all of them have arrived.
 func (f *frameReader) peek(n int) ([]byte, error) {
 	for f.w-f.r < n {
+		if f.conn == nil && n > maxInLoop {
+			return nil, errNotHere
+		}
 		if err := f.fill(); err != nil {
 			if err == io.EOF && f.w > f.r {
 				err = io.ErrUnexpectedEOF
@@ -80,7 +93,7 @@ func (f *frameReader) take(n int) {
 	f.r += n
 	if f.r == f.w {
 		f.r, f.w = 0, 0
-		if len(f.buf) > 4*bufferSize {
+		if f.conn != nil && len(f.buf) > 4*bufferSize {
 			f.buf = make([]byte, bufferSize)
 		}
 	}
@@ -88,9 +101,13 @@ func (f *frameReader) take(n int) {
 
 // stream moves the next n bytes to w, however many they are.
 func (f *frameReader) stream(w io.Writer, n int) error {
-	f.streaming = true
-	defer func() { f.streaming = false }()
-	for n > 0 {
+	f.rest = n
+	return f.streamRest(w)
+}
+
+// streamRest goes on with a stream that the end of the bytes interrupted.
+func (f *frameReader) streamRest(w io.Writer) error {
+	for f.rest > 0 {
 		if f.r == f.w {
 			if err := f.fill(); err != nil {
 				if err == io.EOF {
@@ -99,27 +116,47 @@ func (f *frameReader) stream(w io.Writer, n int) error {
 				return err
 			}
 		}
-		chunk := f.buf[f.r:min(f.w, f.r+n)]
+		chunk := f.buf[f.r:min(f.w, f.r+f.rest)]
 		if _, err := w.Write(chunk); err != nil {
 			return err
 		}
-		n -= len(chunk)
+		f.rest -= len(chunk)
 		f.take(len(chunk))
 	}
 	return nil
 }
 
+// run returns the length of the messages that come next and are of one of two
+// types, as far as their headers have been read; 0 if the next one is not.
+func (f *frameReader) run(a, b byte) int {
+	at := f.r
+	for f.w-at >= headerSize && (f.buf[at] == a || f.buf[at] == b) {
+		length := int32(binary.BigEndian.Uint32(f.buf[at+1:]))
+		if length < 4 {
+			break
+		}
+		at += 1 + int(length)
+	}
+	return at - f.r
+}
+
 // atBoundary reports that no part of a message has arrived yet.
-func (f *frameReader) atBoundary() bool { return f.r == f.w && !f.streaming }
+func (f *frameReader) atBoundary() bool { return f.r == f.w && f.rest == 0 }
 
 // fill reads once. An expired read deadline is a tap on the shoulder: the
 // deadline is lifted and beforeRead looks again at what has changed.
 func (f *frameReader) fill() error {
+	if f.conn == nil {
+		return errNoMore
+	}
 	for {
 		if err := f.beforeRead(); err != nil {
 			return err
 		}
 		err := f.read()
+		if err := f.afterRead(); err != nil {
+			return err
+		}
 		if !errors.Is(err, os.ErrDeadlineExceeded) {
 			return err
 		}
@@ -138,9 +175,12 @@ func (f *frameReader) read() error {
 		f.w = copy(f.buf, f.buf[f.r:f.w])
 		f.r = 0
 	}
-	if f.w == len(f.buf) {
-		grown := make([]byte, 2*len(f.buf))
-		copy(grown, f.buf)
+	if f.failed != nil {
+		return f.failed
+	}
+	if f.w == len(f.buf) || len(f.buf) < bufferSize {
+		grown := make([]byte, max(bufferSize, 2*len(f.buf)))
+		copy(grown, f.buf[:f.w])
 		f.buf = grown
 	}
 	n, err := f.conn.Read(f.buf[f.w:])
@@ -149,6 +189,21 @@ func (f *frameReader) read() error {
 		return nil
 	}
 	return err
+}
+
+// give has the loop's reader go on with what was read into buf, in which the
+// bytes that were left over come first.
+func (f *frameReader) give(buf []byte) {
+	f.buf, f.r, f.w = buf, 0, len(buf)
+}
+
+// keep copies what is left over, so that the loop's buffer is free.
+func (f *frameReader) keep() {
+	left := f.buf[f.r:f.w]
+	f.buf, f.r, f.w = nil, 0, len(left)
+	if len(left) > 0 {
+		f.buf = bytes.Clone(left)
+	}
 }
 
 // interrupt makes a blocked read of conn look again at what has changed.

@@ -219,6 +219,8 @@ func (l *ledger) pop() {
 		}
 	}
 	switch {
+	case l.settled() && cap(l.debts) > 256:
+		l.debts, l.head = nil, 0 // a session at rest keeps no long pipeline
 	case l.settled():
 		l.debts, l.head = l.debts[:0], 0
 	case l.head >= 1024 && 2*l.head >= len(l.debts):

@@ -67,6 +67,8 @@ type Config struct {
 	Handler Handler
 	Logger  *zap.Logger
 	Metrics Metrics
+
+	goroutinesOnly bool // for tests: what other systems than Linux have
 }
 
 // Server accepts clients and keeps one connection to Postgres for each. It is
@@ -81,7 +83,8 @@ type Server struct {
 	draining atomic.Bool
 	relaying sync.Once      // guards the warning that SCRAM has to be relayed
 	admitted atomic.Int64   // sessions and those that are to become one
-	running  sync.WaitGroup // the accept loop and every connection
+	running  sync.WaitGroup // the accept loop, every connection and session
+	loops    *loops         // nil where there are none
 
 	mu       sync.Mutex // guards what follows
 	sessions map[*session]struct{}
@@ -133,6 +136,12 @@ func (s *Server) Start(ctx context.Context) error {
 		listener.Close()
 		return net.ErrClosed
 	}
+	if !s.config.goroutinesOnly {
+		if s.loops, err = startLoops(s.config.Logger); err != nil {
+			// Sessions cost more without, but are the same.
+			s.config.Logger.Warn("no event loop", zap.Error(err))
+		}
+	}
 	s.listener = listener
 	s.running.Go(s.accept)
 	return nil
@@ -165,8 +174,13 @@ func (s *Server) Stop(ctx context.Context) error {
 	for conn := range s.waiting {
 		conn.Close()
 	}
+	s.mu.Unlock()
+	s.loops.stop()
+	s.mu.Lock()
 	for session := range s.sessions {
-		interrupt(session.client)
+		session.mu.Lock()
+		session.tapClient()
+		session.mu.Unlock()
 	}
 	s.mu.Unlock()
 
@@ -248,8 +262,14 @@ func (s *Server) serveClient(conn net.Conn, log *zap.Logger) {
 
 func (s *Server) serveSession(conn, client net.Conn, first startup, log *zap.Logger) {
 	log = log.With(zap.String(keyUser, first.user), zap.String(keyDatabase, first.database))
-	defer s.admitted.Add(-1)
-	if n := s.admitted.Add(1); s.config.MaxConnections > 0 && n > int64(s.config.MaxConnections) {
+	n := s.admitted.Add(1)
+	admitted := false
+	defer func() {
+		if !admitted {
+			s.admitted.Add(-1)
+		}
+	}()
+	if s.config.MaxConnections > 0 && n > int64(s.config.MaxConnections) {
 		log.Warn("connection refused: too many")
 		refuse(client, pgdiag.New("53300", "sorry, too many clients already"))
 		return
@@ -262,25 +282,23 @@ func (s *Server) serveSession(conn, client net.Conn, first startup, log *zap.Log
 		refuse(client, err)
 		return
 	}
-	defer backend.Close()
 	if secured, ok := client.(clientTLS); ok {
 		if !s.login(secured, backend, &first, log) {
+			backend.Close()
 			return
 		}
 	}
 	if err := conn.SetDeadline(time.Time{}); err != nil {
+		backend.Close()
 		return
 	}
 	session := newSession(s, client, backend, first, log)
 	if !s.admit(conn, session) {
+		backend.Close()
 		return
 	}
-	defer s.leave(session)
-	s.config.Metrics.SessionStarted()
-	defer s.config.Metrics.SessionEnded()
-	log.Debug("session started")
+	admitted = true
 	session.serve(first)
-	log.Debug("session ended")
 }
 
 // refuse tells a client why it gets no session.
@@ -358,18 +376,30 @@ func (s *Server) admit(conn net.Conn, session *session) bool {
 		return false
 	}
 	s.sessions[session] = struct{}{}
+	s.running.Add(1)
+	s.config.Metrics.SessionStarted()
+	session.log.Debug("session started")
 	return true
 }
 
+// leave forgets a session that was admitted.
 func (s *Server) leave(session *session) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	delete(s.sessions, session)
+	s.mu.Unlock()
+	session.log.Debug("session ended")
+	s.config.Metrics.SessionEnded()
+	s.admitted.Add(-1)
+	s.running.Done()
 }
 
 // recoverTo ends the panic of one session's goroutine.
 func recoverTo(log *zap.Logger) {
 	if cause := recover(); cause != nil {
-		log.Error("session ended by a panic", zap.Any("panic", cause), zap.ByteString("stack", debug.Stack()))
+		logPanic(log, cause)
 	}
+}
+
+func logPanic(log *zap.Logger, cause any) {
+	log.Error("session ended by a panic", zap.Any("panic", cause), zap.ByteString("stack", debug.Stack()))
 }

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bufio"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -25,6 +24,8 @@ const adminShutdown = "terminating connection due to administrator command"
 var (
 	errDraining    = errors.New("the server is stopping")
 	errBackendLost = errors.New("the connection to Postgres was lost")
+	// errParked ends a goroutine that leaves its work to the loop.
+	errParked = errors.New("the session is at rest")
 )
 
 // session is one client and its own connection to Postgres. Two goroutines
@@ -32,13 +33,18 @@ var (
 // the backend; the backend's reads the backend at all times and writes to the
 // client. When a statement of ours runs, the client's goroutine runs it.
 //
+// Where there is a loop, it does the work of both while nothing has to be
+// waited for. What is said of either goroutine's fields is then true of it.
+//
 // Locks are taken in the order out, mu, and none is held while waiting for the
 // backend's next message.
 type session struct {
 	server  *Server
 	log     *zap.Logger
-	client  net.Conn
-	backend net.Conn
+	client  net.Conn        // nil in the loop; set under mu
+	backend net.Conn        // likewise
+	polled  [2]polled       // the same connections in the loop
+	inLoop  bool            // set before the loop or the goroutines start
 	ctx     context.Context // ends with either connection
 	cancel  context.CancelFunc
 
@@ -47,7 +53,7 @@ type session struct {
 
 	// Of the client's goroutine (and of the watcher that it starts and joins).
 	in       *frameReader
-	up       *bufio.Writer // to the backend
+	up       *sender // to the backend
 	batch    batch
 	swallow  bool // a statement of ours failed: skip to the client's next Sync
 	leftover bool // the backend may still know the injected statement and portal
@@ -59,7 +65,7 @@ type session struct {
 	// out is the client's connection. It is held for a whole message.
 	out struct {
 		sync.Mutex
-		w    *bufio.Writer
+		w    *sender
 		held []byte // a CommandComplete to be sent with the next ReadyForQuery
 	}
 
@@ -78,6 +84,9 @@ type session struct {
 	pumping     bool     // the client's goroutine passes COPY data on
 	injecting   bool     // answers go to an injected statement
 	changes     [][]byte // ParameterStatus messages that arrived while a handler runs
+	ready       bool     // ReadyForQuery was passed on by the goroutines
+	reading     bool     // the client's goroutine waits for the client's next message
+	parked      bool     // the backend's goroutine has ended, the client's is to do so
 }
 
 // batch is what the client has sent since its last Sync or Query.
@@ -98,32 +107,58 @@ func newSession(server *Server, client, backend net.Conn, first startup, log *za
 		unscanned: first.replication,
 		in:        newFrameReader(client),
 		from:      newFrameReader(backend),
-		up:        bufio.NewWriterSize(backend, bufferSize),
+		up:        &sender{conn: backend},
 		ledger:    newLedger(),
 		prepared:  map[string]*prepared{},
 		portals:   map[string]*portal{},
 	}
 	s.ctx, s.cancel = context.WithCancel(server.ctx)
 	s.changed = sync.NewCond(&s.mu)
-	s.out.w = bufio.NewWriterSize(client, bufferSize)
-	s.in.beforeRead = s.beforeClientRead
-	s.from.beforeRead = s.flushClient
+	s.out.w = &sender{conn: client}
+	s.in.beforeRead, s.in.afterRead = s.beforeClientRead, s.afterClientRead
+	s.from.beforeRead = s.beforeBackendRead
 	return s
 }
 
-// serve relays until both sides are gone.
+// serve starts the session, and returns when it has ended or moved to the
+// loop.
 func (s *session) serve(first startup) {
-	defer s.cancel()
-	defer s.client.Close()
-	stop := context.AfterFunc(s.server.ctx, s.cutOff)
-	defer stop()
-
 	s.ledger.sent(owesStartup, nil)
+	_, _ = s.up.Write(first.raw) // which is not sent yet
+	s.relay()
+}
+
+// relay relays until both sides are gone or the loop has taken the session.
+func (s *session) relay() {
+	ended := true
+	defer func() {
+		if ended {
+			s.end()
+		}
+	}()
+	for s.relayInGoroutines() {
+		if s.moveToLoop() {
+			ended = false
+			return
+		}
+	}
+}
+
+// relayInGoroutines relays until both sides are gone, or until the session is
+// at rest.
+func (s *session) relayInGoroutines() (resting bool) {
+	stopCut := context.AfterFunc(s.server.ctx, s.cutOff)
+	defer stopCut()
 	var backend sync.WaitGroup
 	backend.Go(func() {
-		defer s.backendGone()
+		parked := false
+		defer func() {
+			if !parked {
+				s.backendGone()
+			}
+		}()
 		defer recoverTo(s.log)
-		s.relayBackend()
+		parked = s.relayBackend() == errParked
 	})
 	defer backend.Wait()
 	// A panic in the client's goroutine must not leave the other one waiting.
@@ -134,12 +169,51 @@ func (s *session) serve(first startup) {
 			s.backend.Close()
 		}
 	}()
-	_, err := s.up.Write(first.raw)
-	if err == nil {
-		err = s.relayClient()
+	err := s.relayClient()
+	panicked = false
+	if err == errParked {
+		s.mu.Lock()
+		s.parked = false
+		s.mu.Unlock()
+		if stopCut() {
+			return true
+		}
+		err = errDraining
 	}
 	s.clientGone(err)
-	panicked = false
+	return false
+}
+
+// park reports that the loop may have the session: no answer is owed, and the
+// client's goroutine, which is told to leave, waits for the next message.
+func (s *session) park() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.reading || !s.ready || !s.ledger.settled() || s.ledger.skipping || s.lost || !s.server.mayPoll(s) {
+		return false
+	}
+	s.parked = true
+	s.tapClient()
+	return true
+}
+
+// end forgets a session of which both sides are gone.
+func (s *session) end() {
+	s.cancel()
+	for _, conn := range [...]net.Conn{s.client, s.backend} {
+		if conn != nil {
+			conn.Close()
+		}
+	}
+	s.server.leave(s)
+}
+
+// tapClient makes the client's goroutine look again at what has changed; the
+// caller holds mu.
+func (s *session) tapClient() {
+	if s.client != nil {
+		interrupt(s.client)
+	}
 }
 
 // clientGone ends the client's half of the session.

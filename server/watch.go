@@ -11,6 +11,9 @@ import (
 // before it has been answered: only then is known whether Postgres would skip
 // it, or read it as COPY data. run takes the message or passes it.
 func (s *session) intercept(size int, run func() error) error {
+	if s.inLoop {
+		return errNotHere
+	}
 	if err := s.settle(); err != nil {
 		return err
 	}
@@ -62,6 +65,7 @@ func (s *session) await(condition func() bool) error {
 // function is called. A client that has gone takes the backend with it. One
 // that has sent maxWatched bytes is not watched further.
 func (s *session) watch() (stop func()) {
+	s.up.keep()
 	var stopping atomic.Bool
 	done := make(chan struct{})
 	go func() {

@@ -1,0 +1,354 @@
+package server
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
+)
+
+// loopBuffer is how much a loop reads at once. A message that was left
+// incomplete, of up to maxInLoop bytes, lies in front of it.
+const loopBuffer = 128 << 10
+
+// loopEvents is how many connections are served between two waits.
+const loopEvents = 128
+
+// loops share the sessions of a server that are at rest or only pass messages
+// on.
+type loops struct {
+	all  []*loop
+	next atomic.Uint32
+}
+
+// startLoops starts as many loops as can be busy: each leaves a processor to
+// Postgres or the rest of the proxy.
+func startLoops(log *zap.Logger) (*loops, error) {
+	ls := &loops{}
+	for range max(1, runtime.GOMAXPROCS(0)/2) {
+		l, err := newLoop(log)
+		if err != nil {
+			ls.stop()
+			return nil, err
+		}
+		ls.all = append(ls.all, l)
+		go l.run()
+	}
+	return ls, nil
+}
+
+// stop hands every session back to goroutines, and returns when no loop is
+// left.
+func (ls *loops) stop() {
+	if ls == nil {
+		return
+	}
+	for _, l := range ls.all {
+		l.mu.Lock()
+		l.stopping = true
+		l.wake()
+		l.mu.Unlock()
+		<-l.done
+	}
+}
+
+// loop serves many sessions in one goroutine: it waits for bytes to read on
+// any of their connections, walks them in its own buffer and sends them on
+// with one system call for each read. It never waits for anything else; a
+// session in which something has to be waited for goes back to goroutines.
+type loop struct {
+	log    *zap.Logger
+	epoll  int
+	event  int // an eventfd: there are arrivals, or the loop is to stop
+	done   chan struct{}
+	buffer []byte
+	events []unix.EpollEvent
+	byFD   []*polled // by descriptor
+
+	mu       sync.Mutex // guards what follows
+	arrivals []*session
+	stopping bool
+}
+
+// polled is one connection of a session in a loop.
+type polled struct {
+	session *session
+	loop    *loop
+	fd      int
+	peer    *polled
+	in      *frameReader // what is read here
+	out     *sender      // what is sent here
+	relay   func() error
+	mask    uint32 // what epoll was asked for
+}
+
+func newLoop(log *zap.Logger) (*loop, error) {
+	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	event, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		unix.Close(epoll)
+		return nil, err
+	}
+	l := &loop{
+		log:    log,
+		epoll:  epoll,
+		event:  event,
+		done:   make(chan struct{}),
+		buffer: make([]byte, maxInLoop+loopBuffer),
+		events: make([]unix.EpollEvent, loopEvents),
+	}
+	err = unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, event, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(event)})
+	if err != nil {
+		l.close()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *loop) close() {
+	unix.Close(l.epoll)
+	unix.Close(l.event)
+}
+
+// wake makes the loop look at what mu guards, if it has not ended; the caller
+// holds mu.
+func (l *loop) wake() {
+	select {
+	case <-l.done:
+	default:
+		one := [8]byte{1}
+		// Full means that the loop is woken already.
+		_, _ = unix.Write(l.event, one[:])
+	}
+}
+
+// run serves until the loop is stopped.
+func (l *loop) run() {
+	for {
+		n := l.wait()
+		for _, e := range l.events[:n] {
+			fd := int(e.Fd)
+			if fd == l.event {
+				if l.takeArrivals() {
+					l.dismiss()
+					return
+				}
+				continue
+			}
+			// One that has left during this round is not there any more.
+			if p := l.byFD[fd]; p != nil {
+				l.serve(p, e.Events)
+			}
+		}
+	}
+}
+
+// wait returns how many events there are. Only a wait for events that have not
+// happened yet is worth the scheduler's while.
+func (l *loop) wait() int {
+	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_WAIT, uintptr(l.epoll), uintptr(unsafe.Pointer(&l.events[0])), uintptr(len(l.events)), 0, 0, 0)
+	for errno != 0 || n == 0 {
+		n, _, errno = unix.Syscall6(unix.SYS_EPOLL_WAIT, uintptr(l.epoll), uintptr(unsafe.Pointer(&l.events[0])), uintptr(len(l.events)), ^uintptr(0), 0, 0)
+	}
+	return int(n)
+}
+
+// takeArrivals takes in the sessions that have come, and reports whether the
+// loop is to stop.
+func (l *loop) takeArrivals() (stopping bool) {
+	var count [8]byte
+	_, _ = unix.Read(l.event, count[:])
+	l.mu.Lock()
+	arrivals, stopping := l.arrivals, l.stopping
+	l.arrivals = nil
+	l.mu.Unlock()
+	for _, s := range arrivals {
+		l.take(s)
+	}
+	return stopping
+}
+
+// take registers a session's connections.
+func (l *loop) take(s *session) {
+	for i := range s.polled {
+		p := &s.polled[i]
+		for p.fd >= len(l.byFD) {
+			l.byFD = append(l.byFD, make([]*polled, max(64, len(l.byFD)))...)
+		}
+		l.byFD[p.fd] = p
+		p.mask = unix.EPOLLIN
+		err := unix.EpollCtl(l.epoll, unix.EPOLL_CTL_ADD, p.fd, &unix.EpollEvent{Events: p.mask, Fd: int32(p.fd)})
+		if err != nil {
+			l.release(s)
+			return
+		}
+	}
+	client := &s.polled[0]
+	if client.in.w > 0 {
+		// The message that the client's goroutine was woken by.
+		l.guarded(client, client.pass)
+	}
+}
+
+// dismiss ends the loop: goroutines have every session.
+func (l *loop) dismiss() {
+	for _, p := range l.byFD {
+		if p != nil && l.byFD[p.fd] != nil {
+			l.release(p.session)
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.close()
+	close(l.done)
+}
+
+// release hands a session to goroutines.
+func (l *loop) release(s *session) {
+	for i := range s.polled {
+		p := &s.polled[i]
+		l.byFD[p.fd] = nil
+		// Whatever was not registered need not be removed.
+		_ = unix.EpollCtl(l.epoll, unix.EPOLL_CTL_DEL, p.fd, nil)
+	}
+	if err := s.leaveLoop(); err != nil {
+		s.log.Warn("session ended", zap.Error(err))
+		s.end()
+		return
+	}
+	go func() {
+		defer recoverTo(s.log)
+		s.relay()
+	}()
+}
+
+// serve does what an event asks for.
+func (l *loop) serve(p *polled, events uint32) {
+	l.guarded(p, func() error {
+		if events&unix.EPOLLOUT != 0 {
+			if err := p.out.Flush(); err != nil {
+				return err
+			}
+			if err := p.peer.watch(); err != nil {
+				return err
+			}
+		}
+		if events&^unix.EPOLLOUT == 0 {
+			return nil
+		}
+		if p.mask&unix.EPOLLIN == 0 {
+			return errNotHere // it has failed while it was not read
+		}
+		return p.read(l.buffer)
+	})
+}
+
+// guarded runs one step of a session. What it cannot do the goroutines do.
+func (l *loop) guarded(p *polled, step func() error) {
+	s := p.session
+	defer func() {
+		if cause := recover(); cause != nil {
+			logPanic(s.log, cause)
+			for i := range s.polled {
+				l.byFD[s.polled[i].fd] = nil
+				unix.Close(s.polled[i].fd)
+			}
+			s.end()
+		}
+	}()
+	if err := step(); err != nil {
+		for i := range s.polled {
+			s.polled[i].in.keep()
+			s.polled[i].out.keep()
+		}
+		l.release(s)
+	}
+}
+
+// read reads once and passes on what came.
+func (p *polled) read(buffer []byte) error {
+	left := copy(buffer, p.in.buf[p.in.r:p.in.w])
+	n, err := receive(p.fd, buffer[left:])
+	switch {
+	case err == unix.EAGAIN:
+		return nil
+	case err != nil:
+		p.in.failed = err
+		return err
+	case n == 0:
+		return errNotHere // an end of file can be read again
+	}
+	p.in.give(buffer[:left+n])
+	return p.pass()
+}
+
+// pass passes on what has been read.
+func (p *polled) pass() error {
+	if err := p.relay(); err != errNoMore {
+		return err
+	}
+	if err := p.peer.out.Flush(); err != nil {
+		return err
+	}
+	p.in.keep()
+	return p.watch()
+}
+
+// watch asks for the events that matter now: nothing more is read here while
+// the peer has not taken what was.
+func (p *polled) watch() error {
+	blocked := p.peer.out.isBlocked()
+	if err := p.ask(unix.EPOLLIN, !blocked); err != nil {
+		return err
+	}
+	return p.peer.ask(unix.EPOLLOUT, blocked)
+}
+
+func (p *polled) ask(event uint32, on bool) error {
+	mask := p.mask &^ event
+	if on {
+		mask |= event
+	}
+	if mask == p.mask {
+		return nil
+	}
+	p.mask = mask
+	return unix.EpollCtl(p.loop.epoll, unix.EPOLL_CTL_MOD, p.fd, &unix.EpollEvent{Events: mask, Fd: int32(p.fd)})
+}
+
+// receive and send are the system calls, which do not wait: the scheduler is
+// not told of them.
+func receive(fd int, b []byte) (int, error) {
+	for {
+		n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), unix.MSG_DONTWAIT, 0, 0)
+		switch errno {
+		case 0:
+			return int(n), nil
+		case unix.EINTR:
+		default:
+			return 0, errno
+		}
+	}
+}
+
+// send returns how much was taken, which may be nothing.
+func send(fd int, b []byte) (int, error) {
+	for {
+		n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
+		switch errno {
+		case 0:
+			return int(n), nil
+		case unix.EAGAIN:
+			return 0, nil
+		case unix.EINTR:
+		default:
+			return 0, errno
+		}
+	}
+}
