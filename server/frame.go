@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync"
 	"time"
 )
 
@@ -33,6 +34,9 @@ var (
 	// message that takes waiting.
 	errNotHere = errors.New("not to be done in the loop")
 )
+
+// buffers are those of bufferSize that nobody reads into.
+var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
 
 // frameReader walks the messages that arrive on a connection, in place in its
 // buffer. The buffer grows with the bytes that have arrived, never with what a
@@ -94,7 +98,7 @@ func (f *frameReader) take(n int) {
 	if f.r == f.w {
 		f.r, f.w = 0, 0
 		if f.conn != nil && len(f.buf) > 4*bufferSize {
-			f.buf = make([]byte, bufferSize)
+			f.buf = nil
 		}
 	}
 }
@@ -179,7 +183,12 @@ func (f *frameReader) read() error {
 		return f.failed
 	}
 	if f.w == len(f.buf) || len(f.buf) < bufferSize {
-		grown := make([]byte, max(bufferSize, 2*len(f.buf)))
+		var grown []byte
+		if f.w < bufferSize {
+			grown = buffers.Get().(*[bufferSize]byte)[:]
+		} else {
+			grown = make([]byte, 2*len(f.buf))
+		}
 		copy(grown, f.buf[:f.w])
 		f.buf = grown
 	}
@@ -197,12 +206,22 @@ func (f *frameReader) give(buf []byte) {
 	f.buf, f.r, f.w = buf, 0, len(buf)
 }
 
-// keep copies what is left over, so that the loop's buffer is free.
+// keep copies what is left over, so that the buffer is free.
 func (f *frameReader) keep() {
 	left := f.buf[f.r:f.w]
 	f.buf, f.r, f.w = nil, 0, len(left)
 	if len(left) > 0 {
 		f.buf = bytes.Clone(left)
+	}
+}
+
+// release copies what is left over and gives the buffer back. Nothing may lie
+// in it that has not been sent.
+func (f *frameReader) release() {
+	buf := f.buf
+	f.keep()
+	if len(buf) == bufferSize {
+		buffers.Put((*[bufferSize]byte)(buf))
 	}
 }
 

@@ -24,6 +24,9 @@ import (
 // limit bounds every wait of a test: it is reached only when something hangs.
 const limit = 30 * time.Second
 
+// relayVariable is "goroutines" to test what other systems than Linux have.
+const relayVariable = "RWPROXY_TEST_RELAY"
+
 func TestMain(m *testing.M) {
 	// Postgres decides when it looks whether a connection still exists while a
 	// statement runs; by default it does not.
@@ -51,6 +54,9 @@ func startProxy(t testing.TB, handler server.Handler, change ...func(*server.Con
 		},
 		Handler: handler,
 		Logger:  zap.New(core),
+	}
+	if os.Getenv(relayVariable) == "goroutines" {
+		server.RelayInGoroutines(&config)
 	}
 	for _, c := range change {
 		c(&config)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,9 @@ const loopBuffer = 128 << 10
 
 // loopEvents is how many connections are served between two waits.
 const loopEvents = 128
+
+// errEnded says that both sides of a session are gone.
+var errEnded = errors.New("the session has ended")
 
 // loops share the sessions of a server that are at rest or only pass messages
 // on.
@@ -255,20 +259,29 @@ func (l *loop) guarded(p *polled, step func() error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			logPanic(s.log, cause)
-			for i := range s.polled {
-				l.byFD[s.polled[i].fd] = nil
-				unix.Close(s.polled[i].fd)
-			}
-			s.end()
+			l.end(s)
 		}
 	}()
-	if err := step(); err != nil {
+	switch err := step(); err {
+	case nil:
+	case errEnded:
+		l.end(s)
+	default:
 		for i := range s.polled {
 			s.polled[i].in.keep()
 			s.polled[i].out.keep()
 		}
 		l.release(s)
 	}
+}
+
+// end ends a session here: both sides have been told what there is to tell.
+func (l *loop) end(s *session) {
+	for i := range s.polled {
+		l.byFD[s.polled[i].fd] = nil
+		unix.Close(s.polled[i].fd)
+	}
+	s.end()
 }
 
 // read reads once and passes on what came.
@@ -282,11 +295,30 @@ func (p *polled) read(buffer []byte) error {
 		p.in.failed = err
 		return err
 	case n == 0:
-		return errNotHere // an end of file can be read again
+		return p.ended()
 	}
 	p.in.give(buffer[:left+n])
 	return p.pass()
 }
+
+// ended passes an end of file on. In the middle of anything that is done by
+// goroutines, which read it again.
+func (p *polled) ended() error {
+	if !p.in.atBoundary() || p.out.isBlocked() || p.peer.out.isBlocked() {
+		return errNotHere
+	}
+	if p.isBackend() {
+		return errEnded
+	}
+	// Postgres is told, and decides about what still runs.
+	p.mask = 0
+	if err := unix.EpollCtl(p.loop.epoll, unix.EPOLL_CTL_DEL, p.fd, nil); err != nil {
+		return err
+	}
+	return unix.Shutdown(p.peer.fd, unix.SHUT_WR)
+}
+
+func (p *polled) isBackend() bool { return p == &p.session.polled[1] }
 
 // pass passes on what has been read.
 func (p *polled) pass() error {
