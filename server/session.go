@@ -271,14 +271,21 @@ func (s *session) cutOff() {
 
 // sayFatal ends the conversation with the client, unless Postgres has done it.
 func (s *session) sayFatal(code, text string) {
+	message, err := encode(nil, fatal(code, text))
+	if err != nil {
+		return
+	}
+	// The session ends whether or not the client can be told.
+	_ = s.client.SetWriteDeadline(time.Now().Add(lastWord))
+	s.out.Lock() // so that nothing of Postgres's comes between
+	defer s.out.Unlock()
 	s.mu.Lock()
 	told := s.farewell
 	s.farewell = true
 	s.mu.Unlock()
 	if !told {
-		// The session ends whether or not the client can be told.
-		_ = s.client.SetWriteDeadline(time.Now().Add(lastWord))
-		_ = s.sendClient(fatal(code, text))
+		_, _ = s.out.w.Write(message)
+		_ = s.out.w.Flush()
 	}
 }
 
