@@ -94,7 +94,12 @@ func (t *tokenText) findOwnFunctions(c Catalog) error {
 // translateCall translates the call at i, if there is one that needs it.
 func (t *tokenText) translateCall(i int) error {
 	c, ok := t.readCall(i)
-	if !ok || t.ownFunctions[c.name] {
+	switch {
+	case !ok:
+		return nil
+	case t.ownFunctions[c.name] && t.dialect == Databricks && databricksCalls[c.name] != nil:
+		return t.unsupported(i, "the function "+c.name+", as the database has one of its own,", "Put its schema in front of the name of the one that is meant.")
+	case t.ownFunctions[c.name]:
 		return nil
 	}
 	if hint := unsupportedFunctions[c.name]; hint != "" && t.callable(i) {
@@ -168,7 +173,7 @@ func init() {
 		"Use date_bin, or date_trunc.":                                    "window window_time",
 		"Number the sessions with sum(...) OVER (...).":                   "session_window",
 		"Use min, max, or max_by with a column that orders the rows.":     "first last",
-		"Use md5, or sha256 with encode.":                                 "hash xxhash64 sha2 sha1 crc32",
+		"Use md5, or sha256 with encode.":                                 "hash xxhash64 sha2 sha1",
 		"Use jsonb and its operators.":                                    "get_json_object from_json json_tuple schema_of_json map map_from_arrays map_from_entries map_keys map_values struct named_struct",
 		"Use unnest, and an aggregate or a subquery over it.":             "transform filter aggregate reduce forall zip_with map_filter transform_keys transform_values inline stack",
 		"Use an ordinary operator, with CASE where it could fail.":        "try_add try_subtract try_multiply try_to_timestamp try_to_number try_sum try_avg try_element_at",

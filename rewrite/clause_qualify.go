@@ -99,6 +99,9 @@ func (t *tokenText) translateAliases(s selectClauses, outermost bool, c Catalog)
 	if !outermost || c == nil {
 		return nil
 	}
+	if err := t.refuseLateralAliases(s, c); err != nil {
+		return err
+	}
 	if !s.having.empty() {
 		if err := t.substituteAliases(s.having, s, c); err != nil {
 			return err
@@ -125,21 +128,58 @@ func (t *tokenText) translateAliases(s selectClauses, outermost bool, c Catalog)
 	}
 }
 
+// refuseLateralAliases refuses an item of a select list that uses the name of
+// one before it.
+func (t *tokenText) refuseLateralAliases(s selectClauses, c Catalog) error {
+	for i, item := range s.items {
+		for k := item.expression.from; k < item.expression.to; k++ {
+			if t.punctuation(k, "(") && t.isSubquery(k) {
+				k = t.partner[k]
+				continue
+			}
+			if !t.isBareName(k) || t.aliased(s.items[:i], k) < 0 {
+				continue
+			}
+			isColumn, err := t.isInputColumn(s, k, c)
+			if err != nil {
+				return err
+			}
+			if !isColumn {
+				return t.unsupported(k, "a name of the select list in the same select list", "Repeat the expression, or compute it in a subquery.")
+			}
+		}
+	}
+	return nil
+}
+
+// isBareName says whether a name stands at k that can only be a column's,
+// without a qualifier: an operand begins there.
+func (t *tokenText) isBareName(k int) bool {
+	if !t.isName(k) || reserved[t.word(k)] || t.isSyntax(k) || t.punctuation(k+1, ".") || t.punctuation(k+1, "(") {
+		return false
+	}
+	w := t.word(k - 1)
+	return t.isBoundary(k-1) || t.is(k-1, Operator) || w == "between" || w == "like" || w == "ilike" || w == "qualify"
+}
+
+// aliased returns the index of the item that is given the name at k; -1 without
+// one.
+func (t *tokenText) aliased(items []selectItem, k int) int {
+	return slices.IndexFunc(items, func(item selectItem) bool { return item.alias >= 0 && t.name(item.alias) == t.name(k) })
+}
+
 var orderWords = wordSet("asc desc nulls using")
 
 // substituteAliases replaces the names in r that are of the select list and no
 // columns of the tables by what they name.
 func (t *tokenText) substituteAliases(r tokenRange, s selectClauses, c Catalog) error {
 	for k := r.from; k < r.to; k++ {
-		if !t.isName(k) || t.punctuation(k-1, ".") || t.punctuation(k-1, "::") || t.punctuation(k+1, ".") || t.punctuation(k+1, "(") || t.word(k-1) == "as" {
-			continue
-		}
 		if t.punctuation(k, "(") && t.isSubquery(k) {
 			k = t.partner[k]
 			continue
 		}
-		item := slices.IndexFunc(s.items, func(item selectItem) bool { return item.alias >= 0 && t.name(item.alias) == t.name(k) })
-		if item < 0 {
+		item := t.aliased(s.items, k)
+		if !t.isBareName(k) || item < 0 {
 			continue
 		}
 		isColumn, err := t.isInputColumn(s, k, c)

@@ -129,50 +129,50 @@ func TestTheCompatibilityFunctionsReturnWhatDatabricksReturns(t *testing.T) {
 		`10 DIV 4 * 2`:                                                                          "4",
 		`-7 DIV 2`:                                                                              "-3",
 		`1 + 7 DIV 2 = 4 AND 7.9 DIV (1 + 1) = 3`:                                               "t",
-		`20 / 3 DIV 2`:                                       "3",
-		`mid('Spark SQL', 5)`:                                "k SQL",
-		`mid('Spark SQL', -3)`:                               "SQL",
-		`mid('Spark SQL', 5, 1)`:                             "k",
-		`mid('Spark SQL', 0, 2)`:                             "Sp",
-		`mid('abc', -5, 3)`:                                  "a",
-		`'100-200' RLIKE '^\d+-\d+$'`:                        "t",
-		`'100-200x' NOT RLIKE '^\d+-\d+$'`:                   "t",
-		`'ABC' REGEXP '(?i)b' AND NOT 'a' RLIKE 'b'`:         "t",
-		`'a' || 'b' RLIKE 'ab'`:                              "t",
-		`rlike('x.y', 'x\.y')`:                               "t",
-		`rlike(E'a\nb', 'a.b')`:                              "f",
-		`rlike(E'ab\n', 'b$') and not rlike(E'ab\nc', 'b$')`: "t",
-		`rlike('é', '\w')`:                                   "f",
-		`regexp_extract('100-200', '(\d+)-(\d+)', 1)`:        "100",
-		`regexp_extract('100-200', '(\d+)-(\d+)', 2)`:        "200",
-		`regexp_extract('100-200', '(\d+)-(\d+)', 0)`:        "100-200",
-		`regexp_extract('100-200', '(\d+)-(\d+)')`:           "100",
-		`regexp_extract('x', '(\d+)', 0) = '' and regexp_extract('x', '(\d+)') = ''`: "t",
-		`regexp_extract(null, '(\d+)')`:                                              "NULL",
-		`split('oneAtwoBthreeC', '[ABC]')`:                                           `{one,two,three,""}`,
-		`split('one,two', ',')[1]`:                                                   "two",
-		`split('one,two', ',')[0] || '!'`:                                            "one!",
-		`array(1, 2, 3)`:                                                             "{1,2,3}",
-		`array(array(1, 2), array(3, 4))`:                                            "{{1,2},{3,4}}",
-		`size(array('b', 'd', 'c', 'a'))`:                                            "4",
-		`size(null::int[])`:                                                          "NULL",
-		`array_contains(array(1, 2, 3), 2)`:                                          "t",
-		`array_contains(array(1, null), 2)`:                                          "NULL",
-		`try_cast('10' AS INT)`:                                                      "10",
-		`try_cast(' 10 ' AS BIGINT)`:                                                 "10",
-		`try_cast('a' AS INT)`:                                                       "NULL",
-		`try_cast('1.5' AS INT)`:                                                     "NULL",
-		`try_cast('3000000000' AS INT)`:                                              "NULL",
-		`try_cast('128' AS TINYINT)`:                                                 "NULL",
-		`try_cast('12.345' AS DECIMAL(4, 2))`:                                        "12.35",
-		`try_cast('123.4' AS DECIMAL(4, 2))`:                                         "NULL",
-		`try_cast('2.5e1' AS DECIMAL)`:                                               "25",
-		`try_cast('Yes' AS BOOLEAN)`:                                                 "t",
-		`try_cast('on' AS BOOLEAN)`:                                                  "NULL",
-		`try_cast('2024-2-29' AS DATE)`:                                              "2024-02-29",
-		`try_cast('2023-02-29' AS DATE)`:                                             "NULL",
-		`try_cast('29 Feb 2024' AS DATE)`:                                            "NULL",
-		`10L + 1`:                                                                    "11",
+		`20 / 3 DIV 2`:                                                                          "3",
+		`mid('Spark SQL', 5)`:                                                                   "k SQL",
+		`mid('Spark SQL', -3)`:                                                                  "SQL",
+		`mid('Spark SQL', 5, 1)`:                                                                "k",
+		`mid('Spark SQL', 0, 2)`:                                                                "Sp",
+		`mid('abc', -5, 3)`:                                                                     "a",
+		`'100-200' RLIKE '^\d+-\d+$'`:                                                           "t",
+		`'100-200x' NOT RLIKE '^\d+-\d+$'`:                                                      "t",
+		`'ABC' REGEXP '(?i)b' AND NOT 'a' RLIKE 'b'`:                                            "t",
+		`'a' || 'b' RLIKE 'ab'`:                                                                 "t",
+		`rlike('x.y', 'x\.y')`:                                                                  "t",
+		`rlike(E'a\nb', 'a.b')`:                                                                 "f",
+		`rlike(E'ab\n', 'b$') and not rlike(E'ab\nc', 'b$')`:                                    "t",
+		`rlike('é', '\w')`:                                                                      "f",
+		`regexp_extract('100-200', '(\d+)-(\d+)', 1)`:                                           "100",
+		`regexp_extract('100-200', '(\d+)-(\d+)', 2)`:                                           "200",
+		`regexp_extract('100-200', '(\d+)-(\d+)', 0)`:                                           "100-200",
+		`regexp_extract('100-200', '(\d+)-(\d+)')`:                                              "100",
+		`regexp_extract('x', '(\d+)', 0) = '' and regexp_extract('x', '(\d+)') = ''`:            "t",
+		`regexp_extract(null, '(\d+)')`:                                                         "NULL",
+		`split('oneAtwoBthreeC', '[ABC]')`:                                                      `{one,two,three,""}`,
+		`split('one,two', ',')[1]`:                                                              "two",
+		`split('one,two', ',')[0] || '!'`:                                                       "one!",
+		`array(1, 2, 3)`:                                                                        "{1,2,3}",
+		`array(array(1, 2), array(3, 4))`:                                                       "{{1,2},{3,4}}",
+		`size(array('b', 'd', 'c', 'a'))`:                                                       "4",
+		`size(null::int[])`:                                                                     "NULL",
+		`array_contains(array(1, 2, 3), 2)`:                                                     "t",
+		`array_contains(array(1, null), 2)`:                                                     "NULL",
+		`try_cast('10' AS INT)`:                                                                 "10",
+		`try_cast(' 10 ' AS BIGINT)`:                                                            "10",
+		`try_cast('a' AS INT)`:                                                                  "NULL",
+		`try_cast('1.5' AS INT)`:                                                                "NULL",
+		`try_cast('3000000000' AS INT)`:                                                         "NULL",
+		`try_cast('128' AS TINYINT)`:                                                            "NULL",
+		`try_cast('12.345' AS DECIMAL(4, 2))`:                                                   "12.35",
+		`try_cast('123.4' AS DECIMAL(4, 2))`:                                                    "NULL",
+		`try_cast('2.5e1' AS DECIMAL)`:                                                          "25",
+		`try_cast('Yes' AS BOOLEAN)`:                                                            "t",
+		`try_cast('on' AS BOOLEAN)`:                                                             "NULL",
+		`try_cast('2024-2-29' AS DATE)`:                                                         "2024-02-29",
+		`try_cast('2023-02-29' AS DATE)`:                                                        "NULL",
+		`try_cast('29 Feb 2024' AS DATE)`:                                                       "NULL",
+		`10L + 1`:                                                                               "11",
 		`pg_typeof(10L)::text || pg_typeof(1.5D) || pg_typeof(2S) || pg_typeof(2Y) || pg_typeof(1BD) || pg_typeof(1F)`: "bigintdouble precisionsmallintsmallintnumericreal",
 		`-9223372036854775808L`:              "-9223372036854775808",
 		`2-1L`:                               "1",
@@ -269,15 +269,25 @@ func TestTheUsersOwnFunctionsWin(t *testing.T) {
 func TestTheCompatibilityFunctionsDependOnNoSearchPath(t *testing.T) {
 	t.Parallel()
 	c := connect(t)
-	before := rows(t, c, `select rwproxy_compat.next_day(date '2024-05-06', 'mon'), rwproxy_compat.pmod(-7, 3), rwproxy_compat.isnull(1), rwproxy_compat.nvl(1, 2)`)
+	before := rows(t, c, `select rwproxy_compat.next_day(date '2024-05-06', 'mon'), rwproxy_compat.pmod(-7, 3), rwproxy_compat.isnull(1), rwproxy_compat.nvl(1, 2),
+		rwproxy_compat.element(array[4, 5], 1), rwproxy_compat.array_contains(array[1], 1), rwproxy_compat.try_cast_date('2024-02-29'),
+		(select string_agg(pos::text || col, ',') from rwproxy_compat.posexplode(array[4, 5]))`)
 	execute(t, c, `create schema trap;
 		create function trap.add(date, integer) returns date language sql return date '1999-12-31';
 		create operator trap.+ (leftarg = date, rightarg = integer, function = trap.add);
 		create function trap.mod(integer, integer) returns integer language sql return 99;
 		create operator trap.% (leftarg = integer, rightarg = integer, function = trap.mod);
+		create function trap.no(integer, integer) returns boolean language sql return false;
+		create operator trap.= (leftarg = integer, rightarg = integer, function = trap.no);
+		create operator trap.< (leftarg = integer, rightarg = integer, function = trap.no);
+		create operator trap.>= (leftarg = integer, rightarg = integer, function = trap.no);
+		create function trap.cardinality(anyarray) returns integer language sql as 'select 0';
+		create function trap.unnest(anyarray) returns setof anyelement language sql as 'select $1[1]';
 		create function trap.upper(text) returns text language sql return 'SU';
 		set search_path = trap, pg_catalog`)
-	after := rows(t, c, `select rwproxy_compat.next_day(date '2024-05-06', 'mon'), rwproxy_compat.pmod(-7, 3), rwproxy_compat.isnull(1), rwproxy_compat.nvl(1, 2)`)
+	after := rows(t, c, `select rwproxy_compat.next_day(date '2024-05-06', 'mon'), rwproxy_compat.pmod(-7, 3), rwproxy_compat.isnull(1), rwproxy_compat.nvl(1, 2),
+		rwproxy_compat.element(array[4, 5], 1), rwproxy_compat.array_contains(array[1], 1), rwproxy_compat.try_cast_date('2024-02-29'),
+		(select string_agg(pos::text || col, ',') from rwproxy_compat.posexplode(array[4, 5]))`)
 	if diff := cmp.Diff(before, after); diff != "" {
 		t.Errorf("-before +after\n%s", diff)
 	}

@@ -142,8 +142,8 @@ func regexpReplace(t *tokenText, c call) error {
 func postgresReplacement(text string) (string, bool) {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case c == '\\':
+		switch text[i] {
+		case '\\':
 			if i++; i == len(text) {
 				return "", false
 			}
@@ -151,7 +151,7 @@ func postgresReplacement(text string) (string, bool) {
 				b.WriteByte('\\')
 			}
 			b.WriteByte(text[i])
-		case c == '$':
+		case '$':
 			i++
 			if i == len(text) || !isDigit(text[i]) || i+1 < len(text) && isDigit(text[i+1]) {
 				return "", false
@@ -162,7 +162,7 @@ func postgresReplacement(text string) (string, bool) {
 				b.WriteString(`\` + text[i:i+1])
 			}
 		default:
-			b.WriteByte(c)
+			b.WriteByte(text[i])
 		}
 	}
 	return b.String(), true

@@ -255,6 +255,24 @@ func TestTheDialectOfDatabricksRefusesByName(t *testing.T) {
 	}
 }
 
+// Whether the user's own function is meant, or Databricks', cannot be known.
+func TestAFunctionOfTheUsersThatHasAnotherMeaningHasToBeQualified(t *testing.T) {
+	t.Parallel()
+	c := connect(t)
+	execute(t, c, `create function round(text) returns text language sql return 'own'`)
+	query := "select round('a')"
+	_, err := rewrite.TranslateQuery(rewrite.Span{Text: query}, catalog{t, c}, databricks)
+	want := "0A000: the function round, as the database has one of its own, is not supported in a REPLACE WHERE flow\n" +
+		"HINT: Put its schema in front of the name of the one that is meant.\nAT: round('a')"
+	if got := errorText(query, err); got != want {
+		t.Errorf("got %s", got)
+	}
+	translation, err := rewrite.TranslateQuery(rewrite.Span{Text: "select public.round('a')"}, catalog{t, c}, databricks)
+	if err != nil || rows(t, c, translation.SQL)[0][0] != "own" {
+		t.Errorf("%s: %v", translation.SQL, err)
+	}
+}
+
 func TestADatabricksPredicateIsPushedToAnIndex(t *testing.T) {
 	t.Parallel()
 	c := connect(t)

@@ -25,35 +25,43 @@ func FuzzTranslatePredicate(f *testing.F) {
 		f.Add(input, "SELECT f.day AS date, * FROM facts f", false)
 		f.Add(input, "", true)
 	}
+	f.Add("!", "", true)
 	f.Fuzz(func(t *testing.T, predicate, query string, backslash bool) {
-		lexical := rewrite.Lexical{BackslashEscapes: backslash}
-		context := rewrite.PredicateContext{Target: rewrite.Name{Schema: "public", Table: "t"}, Lexical: lexical}
-		if query != "" {
-			context.Query = &rewrite.Span{Text: query}
-		}
-		translation, err := rewrite.TranslatePredicate(rewrite.Span{Text: predicate, Offset: len(before)}, context)
-		if err != nil {
-			checkError(t, before+predicate, err)
-			return
-		}
-		checkTranslation(t, before+predicate, translation, lexical)
-		tokens, _ := rewrite.Tokens(translation.SQL, lexical)
-		for _, token := range tokens {
-			if translation.SQL[token.Start:token.End] == ";" {
-				t.Errorf("%q became %q", predicate, translation.SQL)
-			}
-		}
-		rewrite.PredicateColumns(translation.SQL)
-		same := func(expression string) (string, error) { return expression, nil }
-		if _, err := rewrite.ResolveTemporal(translation.SQL, lexical, same); err != nil {
-			t.Errorf("%q became %q: %v", predicate, translation.SQL, err)
-		}
-		// A translation is PostgreSQL's: nothing is left to translate.
-		again, err := rewrite.TranslatePredicate(rewrite.Span{Text: translation.SQL}, context)
-		if err == nil && again.SQL != translation.SQL {
-			t.Errorf("%q became %q and then %q", predicate, translation.SQL, again.SQL)
+		for _, dialect := range []rewrite.Dialect{rewrite.Postgres, rewrite.Databricks} {
+			fuzzPredicate(t, predicate, query, rewrite.Lexical{BackslashEscapes: backslash, Dialect: dialect})
 		}
 	})
+}
+
+func fuzzPredicate(t *testing.T, predicate, query string, lexical rewrite.Lexical) {
+	t.Helper()
+	context := rewrite.PredicateContext{Target: rewrite.Name{Schema: "public", Table: "t"}, Lexical: lexical}
+	if query != "" {
+		context.Query = &rewrite.Span{Text: query}
+	}
+	translation, err := rewrite.TranslatePredicate(rewrite.Span{Text: predicate, Offset: len(before)}, context)
+	if err != nil {
+		checkError(t, before+predicate, err)
+		return
+	}
+	checkTranslation(t, before+predicate, translation, lexical)
+	tokens, _ := rewrite.Tokens(translation.SQL, lexical)
+	for _, token := range tokens {
+		if translation.SQL[token.Start:token.End] == ";" {
+			t.Errorf("%q became %q", predicate, translation.SQL)
+		}
+	}
+	rewrite.PredicateColumns(translation.SQL)
+	same := func(expression string) (string, error) { return expression, nil }
+	if _, err := rewrite.ResolveTemporal(translation.SQL, lexical, same); err != nil {
+		t.Errorf("%q became %q: %v", predicate, translation.SQL, err)
+	}
+	// A translation is PostgreSQL's: nothing is left to translate.
+	context.Lexical.Dialect = rewrite.Postgres
+	again, err := rewrite.TranslatePredicate(rewrite.Span{Text: translation.SQL}, context)
+	if err == nil && strings.TrimSpace(again.SQL) != strings.TrimSpace(translation.SQL) {
+		t.Errorf("%q became %q and then %q", predicate, translation.SQL, again.SQL)
+	}
 }
 
 func FuzzTranslateQuery(f *testing.F) {
@@ -63,13 +71,15 @@ func FuzzTranslateQuery(f *testing.F) {
 	}
 	f.Add("select *, count(*) from t group by all union (select 1) order by all desc nulls first", false)
 	f.Fuzz(func(t *testing.T, query string, backslash bool) {
-		lexical := rewrite.Lexical{BackslashEscapes: backslash}
-		translation, err := rewrite.TranslateQuery(rewrite.Span{Text: query, Offset: len(before)}, nothing{}, lexical)
-		if err != nil {
-			checkError(t, before+query, err)
-			return
+		for _, dialect := range []rewrite.Dialect{rewrite.Postgres, rewrite.Databricks} {
+			lexical := rewrite.Lexical{BackslashEscapes: backslash, Dialect: dialect}
+			translation, err := rewrite.TranslateQuery(rewrite.Span{Text: query, Offset: len(before)}, nothing{}, lexical)
+			if err != nil {
+				checkError(t, before+query, err)
+				continue
+			}
+			checkTranslation(t, before+query, translation, lexical)
 		}
-		checkTranslation(t, before+query, translation, lexical)
 	})
 }
 
@@ -86,8 +96,24 @@ func checkError(t *testing.T, statement string, err error) {
 
 func checkTranslation(t *testing.T, statement string, translation rewrite.Translation, lexical rewrite.Lexical) {
 	t.Helper()
-	if _, err := rewrite.Tokens(translation.SQL, lexical); err != nil {
+	tokens, err := rewrite.Tokens(translation.SQL, lexical)
+	if err != nil {
 		t.Errorf("%q became %q: %v", statement, translation.SQL, err)
+	}
+	depth := 0 // of brackets: a translation reaches out of none
+	for _, token := range tokens {
+		switch translation.SQL[token.Start:token.End] {
+		case "(", "[":
+			depth++
+		case ")", "]":
+			depth--
+		}
+		if depth < 0 {
+			break
+		}
+	}
+	if depth != 0 {
+		t.Errorf("%q became %q, whose brackets do not match", statement, translation.SQL)
 	}
 	for position := 1; position <= utf8.RuneCountInString(translation.SQL)+1; position++ {
 		origin := translation.Origin(position)

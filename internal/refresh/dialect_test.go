@@ -47,6 +47,24 @@ func TestTheSessionsDialectIsKeptWithTheFlow(t *testing.T) {
 	other.expect("select half, power from kept", "null 128")
 }
 
+func TestAnInsertIsReadInTheSessionsDialect(t *testing.T) {
+	t.Parallel()
+	s := newDatabase(t).connect()
+	s.must("create streaming table any_one", // installs the functions
+		"create table halves (n integer, half double precision)", "insert into halves values (7, 0), (8, 0), (2, 0)",
+		"set rwproxy.dialect = 'databricks'",
+		"insert into halves replace where n / 2 >= 3.5D select n, n / 2 from (values (7), (9)) v (n)")
+	s.expect("select * from halves order by n", "2 0", "7 3.5", "9 4.5")
+	s.must("set rwproxy.dialect = 'postgres'", "insert into halves replace where n / 2 >= 3 select n, n / 2 from (values (7)) v (n)")
+	s.expect("select * from halves order by n", "2 0", "7 3")
+	s.must("set rwproxy.dialect = 'databricks'")
+	const refused = "insert into halves replace where n > 0 select n, n / 2.5 from (values (7)) v (n)"
+	d := s.fails("0A000", refused)
+	if d.Message != "/ between integer and numeric is not supported with rwproxy.dialect = 'databricks'" || d.Position != strings.Index(refused, "/ 2.5")+1 {
+		t.Errorf("got %+v at %d", d, d.Position)
+	}
+}
+
 func TestAnUnknownDialectIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newDatabase(t).connect()
