@@ -4,8 +4,9 @@ import "strings"
 
 // translateSpellings edits what is written in Databricks' way and what
 // PostgreSQL's grammar rejects. What PostgreSQL gives a meaning keeps it:
-// functions are not touched, they are SQL functions (compat.sql), and an
-// operator <=> of the user's own, as pgvector has one, stays that operator.
+// most functions are not touched, they are SQL functions (compat/*.sql), and
+// an operator <=> of the user's own, as pgvector has one, stays that operator.
+// In the dialect of Databricks what PostgreSQL means otherwise is edited too.
 func (t *tokenText) translateSpellings(c Catalog) error {
 	if err := t.findOwnOperators(c); err != nil {
 		return err
