@@ -9,7 +9,7 @@ var clockKeywords = map[string]bool{
 }
 
 // clockFunctions do not move within a transaction, or within a statement;
-// clock_timestamp() does, it is volatile. The last two are of compat.sql.
+// clock_timestamp() does, it is volatile. The last two are of compat/*.sql.
 var clockFunctions = wordSet("now transaction_timestamp statement_timestamp curdate unix_timestamp")
 
 // ResolveTemporal replaces what reads the clock in a translated predicate:
