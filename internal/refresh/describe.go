@@ -76,7 +76,7 @@ type describedColumn struct {
 	comment   *string
 	notNull   bool
 	fallback  string // the default, "" for none
-	generated string // the expression of a generated column, "" for another
+	generated string // GENERATED ALWAYS AS …, "" for another column
 	identity  string // ALWAYS or BY DEFAULT, "" for another
 	collation string // quoted, qualified; "" for the type's own
 }

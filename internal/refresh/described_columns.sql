@@ -4,7 +4,9 @@ select a.attname,
        pg_catalog.col_description(a.attrelid, a.attnum),
        a.attnotnull,
        case when a.attgenerated = '' then pg_catalog.pg_get_expr(d.adbin, d.adrelid) end,
-       case when a.attgenerated <> '' then pg_catalog.pg_get_expr(d.adbin, d.adrelid) end,
+       case when a.attgenerated <> ''
+            then pg_catalog.format('GENERATED ALWAYS AS (%s) %s', pg_catalog.pg_get_expr(d.adbin, d.adrelid),
+                                   case a.attgenerated when 'v' then 'VIRTUAL' else 'STORED' end) end,
        case a.attidentity when 'a' then 'ALWAYS' when 'd' then 'BY DEFAULT' end,
        (select pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(c.collname)
           from pg_catalog.pg_collation c

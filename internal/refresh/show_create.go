@@ -169,7 +169,7 @@ func laterColumns(d *flowstate.Description, columns []describedColumn) []string 
 			statements = append(statements, fmt.Sprintf("ALTER TABLE %s ALTER COLUMN %s ADD GENERATED %s AS IDENTITY",
 				d.Target.SQL(), column, c.identity))
 		case c.generated != "":
-			statements = append(statements, fmt.Sprintf("ALTER TABLE %s ADD COLUMN %s %s GENERATED ALWAYS AS (%s) STORED",
+			statements = append(statements, fmt.Sprintf("ALTER TABLE %s ADD COLUMN %s %s %s",
 				d.Target.SQL(), column, c.typ+c.collate(), c.generated))
 			if c.comment != nil {
 				statements = append(statements, fmt.Sprintf("COMMENT ON COLUMN %s.%s IS %s",

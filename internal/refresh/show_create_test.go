@@ -54,8 +54,10 @@ func TestShowCreateTableRecreatesTheTable(t *testing.T) {
 		"nothing but a name": {"create streaming table dst"},
 		"columns of the query": {`create streaming table dst flow replace where day > '2024-01-01' by name
 			select day, sum(n) as "Sum", count(*)::numeric(12, 2) as c from src group by day`},
-		"a flow of its own name": {"create streaming table dst (day date, n int)",
-			`create flow "Recent" comment 'it''s new' as insert into dst by name replace where day is not null select day, n from src -- end`},
+		"a flow of its own name": {
+			"create streaming table dst (day date, n int)",
+			`create flow "Recent" comment 'it''s new' as insert into dst by name replace where day is not null select day, n from src -- end`,
+		},
 		"every clause": {`create streaming table dst (
 				day date not null comment 'the day', n bigint default 7 check (n > 0), "Odd Name" text collate "C" default 'COMMENT',
 				unique (n, day), constraint "Key" primary key (day), at timestamp(3) with time zone, list int[])
@@ -65,15 +67,21 @@ func TestShowCreateTableRecreatesTheTable(t *testing.T) {
 			flow replace where day >= /* since */ date '2024-01-01' by name select s.day, s.n from src s -- the end`},
 		"partitions": {`create streaming table dst (day date, n int) partitioned by (day, n) schedule cron '0 0 9 * * ?'
 			flow replace where s.day is not null by name select s.day, s.n from src s`},
-		"what was done to it later": {"create streaming table dst flow replace where day is not null by name select day, n from src",
+		"what was done to it later": {
+			"create streaming table dst flow replace where day is not null by name select day, n from src",
 			"alter table dst add column note text default 'x'", "alter table dst add column id int generated always as identity",
 			"alter table dst add column twice int generated always as (n * 2) stored", "comment on column dst.twice is '2n'",
-			"alter table dst add constraint positive check (n > 0)", "comment on table dst is 'later'", "comment on column dst.n is 'a number'"},
-		"the dialect of Databricks": {`create streaming table dst (day timestamp, n numeric, m decimal(4, 1), r real)
+			"alter table dst add constraint positive check (n > 0)", "comment on table dst is 'later'", "comment on column dst.n is 'a number'",
+		},
+		"the dialect of Databricks": {
+			`create streaming table dst (day timestamp, n numeric, m decimal(4, 1), r real)
 			tblproperties ('rwproxy.dialect' = 'databricks') flow replace where n >= 1 by name select cast(day as timestamp) as day, n / 2 as m, n from src`,
-			"alter table dst add column bare numeric, add column list numeric[]"},
-		"a reference": {"create table parent (n int primary key)", "insert into parent values (1), (2)",
-			"create streaming table dst (day date, n int references parent) flow replace where true by name select day, n from src"},
+			"alter table dst add column bare numeric, add column list numeric[]",
+		},
+		"a reference": {
+			"create table parent (n int primary key)", "insert into parent values (1), (2)",
+			"create streaming table dst (day date, n int references parent) flow replace where true by name select day, n from src",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
