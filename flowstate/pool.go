@@ -2,12 +2,15 @@ package flowstate
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/rwproxy/rwproxy/internal/pgsession"
+	"github.com/rwproxy/rwproxy/internal/pgdiag"
 )
 
 const (
@@ -48,7 +51,7 @@ func (p *pool) do(ctx context.Context, do func(*pgx.Conn) error) error {
 	defer func() { <-p.slots }()
 	conn, err := p.connection(ctx)
 	if err != nil {
-		return pgsession.FromPgxError(err)
+		return p.unreachable(err)
 	}
 	reusable := false
 	defer func() {
@@ -60,6 +63,17 @@ func (p *pool) do(ctx context.Context, do func(*pgx.Conn) error) error {
 	const idle = 'I' // no transaction is open
 	reusable = err == nil && !conn.IsClosed() && conn.PgConn().TxStatus() == idle
 	return err
+}
+
+// unreachable tells a client that it is not its own connection that failed.
+func (p *pool) unreachable(err error) error {
+	d := pgdiag.New("08001", fmt.Sprintf("rwproxy's service role %q could not connect to database %q", p.config.User, p.config.Database)).
+		WithHint("Check the user and password of --upstream, and that this role may connect to the database.")
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) {
+		return d.WithDetail(refused.Message + ".")
+	}
+	return d
 }
 
 // connection returns an idle connection that still works, or a new one.

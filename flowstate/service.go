@@ -2,12 +2,15 @@ package flowstate
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/rwproxy/rwproxy/internal/pgdiag"
 	"github.com/rwproxy/rwproxy/internal/pgsession"
+	"github.com/rwproxy/rwproxy/rewrite"
 )
 
 // Service is the service connection: rwproxy's own role on every database of a
@@ -95,7 +98,7 @@ func (s *Service) Installed(ctx context.Context, client pgsession.Session, datab
 func (s *Service) EnsureInstalled(ctx context.Context, database string) error {
 	return s.connected(ctx, database, func(conn *pgx.Conn) error {
 		if err := Install(ctx, conn); err != nil {
-			return err
+			return s.notInstalled(database, err)
 		}
 		oid, err := schemaOID(ctx, pgsession.FromPgx(conn))
 		if err != nil {
@@ -106,6 +109,18 @@ func (s *Service) EnsureInstalled(ctx context.Context, database string) error {
 		s.installed[database] = oid
 		return nil
 	})
+}
+
+// notInstalled adds whose rights it is that are lacking: not the client's.
+func (s *Service) notInstalled(database string, err error) error {
+	var d *pgdiag.Diagnostic
+	if !errors.As(err, &d) || d.Code != "42501" || d.Hint != "" {
+		return err
+	}
+	lacking := *d
+	lacking.Detail = fmt.Sprintf("rwproxy installs its schemas as its service role %q.", s.config.User)
+	lacking.Hint = fmt.Sprintf("GRANT CREATE ON DATABASE %s TO %s.", rewrite.QuoteIdentifier(database), rewrite.QuoteIdentifier(s.config.User))
+	return &lacking
 }
 
 // schemaOID returns the OID of schema rwproxy, "" if there is none. A database

@@ -20,6 +20,7 @@ func TestAFlowWhoseSourceWasDroppedCanBeDefinedAgain(t *testing.T) {
 		}
 	}
 	s.expect("select * from by_day", "2024-01-01 5.00")
+	s.expect("select kind, state from rwproxy.refreshes where state <> 'COMPLETED' order by requested_at", "window FAILED", "full FAILED")
 	s.must("create table sales (day date, region text, amount numeric(8, 2))",
 		`create or refresh streaming table by_day flow replace where day >= '2024-01-01' by name
 		 select day, sum(amount) as amount from sales group by day`)

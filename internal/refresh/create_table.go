@@ -28,13 +28,19 @@ func (e *Engine) createStreamingTable(ctx context.Context, c Client, st *rewrite
 		return e.createNew(ctx, c, st)
 	case st.IfNotExists:
 		return notify(ctx, c, pgdiag.New("42P07", fmt.Sprintf("relation %q already exists, skipping", target.Name)))
+	case target.Table == nil && !st.OrRefresh:
+		return pgdiag.New("42P07", fmt.Sprintf("relation %q already exists", target.Name)).
+			WithDetail("TABLE_OR_VIEW_ALREADY_EXISTS").
+			WithHint("It is not a streaming table: drop or rename it, or choose another name.").
+			At(rewrite.CharPosition(st.Text, st.Target.Offset))
 	case !st.OrRefresh:
 		return pgdiag.New("42P07", fmt.Sprintf("relation %q already exists", target.Name)).
 			WithDetail("TABLE_OR_VIEW_ALREADY_EXISTS").
 			WithHint("CREATE OR REFRESH STREAMING TABLE changes the definition of one that exists.").
 			At(rewrite.CharPosition(st.Text, st.Target.Offset))
 	case target.Table == nil:
-		return notStreamingTable(st.Text, st.Target)
+		return notStreamingTable(st.Text, st.Target).
+			WithHint("Drop or rename it, or choose another name.")
 	}
 	return e.replaceTable(ctx, c, st, target)
 }

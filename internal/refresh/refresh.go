@@ -41,9 +41,12 @@ func (e *Engine) refresh(ctx context.Context, c Client, st *rewrite.Refresh) err
 	if err := run.start(ctx); err != nil {
 		return err
 	}
-	if c.Joined() {
+	switch {
+	case run.target.Table.Flow.View == "":
+		err = viewGone(st.Text, st.Target)
+	case c.Joined():
 		err = run.joined(ctx)
-	} else {
+	default:
 		err = run.owned(ctx)
 	}
 	return run.settle(ctx, err)
@@ -66,8 +69,6 @@ func (e *Engine) refreshable(ctx context.Context, c Client, st *rewrite.Refresh)
 		return nil, notStreamingTable(st.Text, st.Target)
 	case target.Table.Flow == nil:
 		return nil, withoutFlow(st.Text, st.Target)
-	case target.Table.Flow.View == "":
-		return nil, viewGone(st.Text, st.Target)
 	case st.Full && !target.Table.ResetAllowed():
 		return nil, pgdiag.New("42000", fmt.Sprintf("table %q cannot be fully refreshed", target.Name)).
 			WithDetail("TABLE_NOT_RESETTABLE: its table property pipelines.reset.allowed is false.").
