@@ -2,9 +2,12 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"strings"
+
+	"github.com/rwproxy/rwproxy/internal/pgdiag"
 )
 
 // maxInjectedRow bounds a message that an injected statement takes: its rows
@@ -211,16 +214,25 @@ func (s *session) judgeError(message []byte) []byte {
 			return message
 		}
 		return nil
-	case n.replace != nil && reported.Code == syntaxError && reported.Position >= n.replaceFrom:
-		replaced, err := encode(nil, n.replace.ErrorResponse())
-		if err != nil {
-			return message
-		}
-		return replaced
+	case n.replace != nil && reported.Code == cmp.Or(n.replaceCode, syntaxError) && reported.Position >= n.replaceFrom:
+		return replaced(message, n.replace)
+	case n.inQuery && reported.Code == activeTransaction:
+		own := *reported
+		own.Message = strings.Replace(own.Message, " be executed within a pipeline", " run inside a transaction block", 1)
+		return replaced(message, &own)
 	case n.shift > 0:
 		return shiftPosition(message, n.shift)
 	}
 	return message
+}
+
+// replaced returns an ErrorResponse of ours for one of Postgres's.
+func replaced(message []byte, d *pgdiag.Diagnostic) []byte {
+	own, err := encode(nil, d.ErrorResponse())
+	if err != nil {
+		return message
+	}
+	return own
 }
 
 // judgeReady books a ReadyForQuery; the caller holds out and mu.

@@ -10,6 +10,13 @@ import (
 // syntaxError is the SQLSTATE of a text that Postgres cannot parse.
 const syntaxError = "42601"
 
+// activeTransaction is the SQLSTATE of a statement that cannot be in a
+// transaction block, indeterminateType of a parameter of no known type.
+const (
+	activeTransaction = "25001"
+	indeterminateType = "42P18"
+)
+
 // maxNames bounds what is read of a Bind, Execute or Close for its names.
 const maxNames = bufferSize
 

@@ -41,10 +41,15 @@ type note struct {
 	unseen bool
 	// hold keeps CommandComplete back until ReadyForQuery.
 	hold bool
-	// replace is what the client is told instead of Postgres's syntax error,
-	// if that is at or after the character replaceFrom.
+	// replace is what the client is told instead of Postgres's syntax error, or
+	// its error with the SQLSTATE replaceCode, if that is at or after the
+	// character replaceFrom.
 	replace     *pgdiag.Diagnostic
 	replaceFrom int
+	replaceCode string
+	// inQuery says that the statement is one of several of a Query, for which
+	// Postgres words an error otherwise than for one of a pipeline.
+	inQuery bool
 	// shift is added to the position of an error.
 	shift int
 

@@ -21,7 +21,8 @@ var texts = []string{
 var scripts = []string{
 	"select 1; select 2", "drop table child; select 1", "select 1; drop table nothing; select 2",
 	"begin; drop table child", "drop table child; rollback; select 1", "drop table if exists nothing; select 1/0",
-	"copy t from stdin; drop table child", "rollback; drop table child; begin", "insert into child values (99); drop table if exists nothing",
+	"copy t from stdin; drop table child", "drop table child; selec", "drop table child; select $1::int", "drop table child; vacuum t", "vacuum t; drop table child; commit",
+	"rollback; drop table child; begin", "insert into child values (99); drop table if exists nothing",
 }
 
 // drawMessage returns any message that a client may send at any time.
@@ -41,8 +42,7 @@ func drawMessage(t *rapid.T) []byte {
 	case 7:
 		return batch(&pgproto3.Bind{DestinationPortal: portal.Draw(t, "portal"), PreparedStatement: name.Draw(t, "name")})
 	case 8:
-		// Not the unnamed one: what a Query that failed leaves of it differs.
-		return batch(&pgproto3.Execute{Portal: "p", MaxRows: uint32(rapid.IntRange(0, 2).Draw(t, "limit"))})
+		return batch(&pgproto3.Execute{Portal: portal.Draw(t, "portal"), MaxRows: uint32(rapid.IntRange(0, 2).Draw(t, "limit"))})
 	case 9:
 		return batch(&pgproto3.Close{ObjectType: rapid.SampledFrom([]byte("SP")).Draw(t, "type"), Name: name.Draw(t, "name")})
 	case 10, 11:

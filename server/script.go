@@ -62,9 +62,32 @@ func (sc script) controlsTransactions() bool {
 // isTransactionControl looks at a statement's first words, the names of
 // TransactionStmt in PostgreSQL's grammar.
 func isTransactionControl(text string) bool {
+	switch first, second := firstWords(text); first {
+	case "begin", "start", "commit", "end", "rollback", "abort", "savepoint", "release":
+		return true
+	case "prepare":
+		return second == "transaction"
+	}
+	return false
+}
+
+// mayForbidBlocks reports that a statement begins as one of those do that
+// cannot run inside a transaction block.
+func mayForbidBlocks(text string) bool {
+	switch first, second := firstWords(text); first {
+	case "alter", "cluster", "create", "discard", "drop", "reindex", "vacuum":
+		return true
+	case "commit", "rollback":
+		return second == "prepared"
+	}
+	return false
+}
+
+// firstWords returns the first two words of a statement, in lower case.
+func firstWords(text string) (first, second string) {
 	tokens, err := rewrite.Tokens(text, rewrite.Lexical{})
 	if err != nil || len(tokens) == 0 {
-		return false
+		return "", ""
 	}
 	word := func(n int) string {
 		if n >= len(tokens) {
@@ -72,13 +95,7 @@ func isTransactionControl(text string) bool {
 		}
 		return strings.ToLower(text[tokens[n].Start:tokens[n].End])
 	}
-	switch word(0) {
-	case "begin", "start", "commit", "end", "rollback", "abort", "savepoint", "release":
-		return true
-	case "prepare":
-		return word(1) == "transaction"
-	}
-	return false
+	return word(0), word(1)
 }
 
 // refused is a statement that is meant for us but is not valid.

@@ -23,8 +23,8 @@ func (s *session) runScript(text string, sc script) error {
 			return s.runAlone(sc[0])
 		}
 	}
-	if len(sc) > 1 && fresh {
-		failed, err := s.checkSyntax(text, sc)
+	if len(sc) > 1 && (fresh || status == statusInBlock) {
+		failed, err := s.checkSyntax(text, sc, status)
 		if err != nil {
 			return err
 		}
@@ -102,18 +102,22 @@ func (s *session) runInOrder(sc script, fresh, aborted bool) error {
 			return s.endQuery()
 		}
 	}
-	failed := false
+	var failed bool
+	var err error
 	for n, i := range sc {
-		var err error
-		failed, err = s.runItem(i, n == len(sc)-1, aborted)
-		if err != nil {
-			return err
+		if !wrapped && len(sc) > 1 && i.ours == nil && mayForbidBlocks(i.text) {
+			if failed, err = s.markAsPipeline(); failed || err != nil {
+				break
+			}
 		}
-		if failed {
+		failed, err = s.runItem(i, n == len(sc)-1, aborted)
+		if failed || err != nil {
 			break
 		}
 	}
 	switch {
+	case err != nil:
+		return err
 	case wrapped && failed:
 		if err := s.rollBack(); err != nil {
 			return err
@@ -129,19 +133,35 @@ func (s *session) runInOrder(sc script, fresh, aborted bool) error {
 // checkSyntax has Postgres read a whole text before any of it runs, as it does
 // by itself: a syntax error at the end prevents what is in front of it. Ours
 // are blanked out. A Parse of more than one statement always fails, and does so
-// before anything is looked up; a position tells a syntax error from that.
-func (s *session) checkSyntax(text string, sc script) (failed bool, err error) {
+// before anything is looked up; a position tells a syntax error from that. In a
+// block, a savepoint takes the failure back.
+func (s *session) checkSyntax(text string, sc script, status byte) (failed bool, err error) {
 	c := &injector{session: s}
+	if status == statusInBlock {
+		if _, err := c.Exec(s.ctx, "savepoint "+syntaxSavepoint); err != nil {
+			return true, s.failJoined(diagnose(err))
+		}
+	}
 	_, err = c.round(s.ctx, &pgproto3.Parse{Query: sc.withoutOurs(text) + "\n; select; select"})
 	if s.ctx.Err() != nil {
 		return false, errBackendLost
 	}
 	refusal := diagnose(err)
-	if refusal.Code == syntaxError && refusal.Position == 0 {
-		return false, nil
+	if refusal.Code != syntaxError || refusal.Position > 0 {
+		return true, s.sendClient(refusal.ErrorResponse())
 	}
-	return true, s.sendClient(refusal.ErrorResponse())
+	if status == statusInBlock {
+		for _, undo := range []string{"rollback to savepoint ", "release savepoint "} {
+			if _, err := c.Exec(s.ctx, undo+syntaxSavepoint); err != nil {
+				return true, s.failJoined(diagnose(err))
+			}
+		}
+	}
+	return false, nil
 }
+
+// syntaxSavepoint is around the check of a text in a block of the client's.
+const syntaxSavepoint = "rwproxy_syntax"
 
 // runUnseen runs a statement of ours of which the client sees nothing but its
 // error.
@@ -154,6 +174,11 @@ func (s *session) runUnseen(text string) (failed bool, err error) {
 // Postgres reports a failed commit in its place.
 func (s *session) runItem(i item, last, aborted bool) (failed bool, err error) {
 	if i.ours == nil {
+		if rewrite.FirstParameter(i.text, i.lexical) >= 0 {
+			if failed, err := s.refuseParameters(i); failed || err != nil {
+				return failed, err
+			}
+		}
 		return s.runNative(i.text, i.shift, last)
 	}
 	if aborted {
@@ -184,9 +209,43 @@ func (s *session) runItem(i item, last, aborted bool) (failed bool, err error) {
 	return false, s.sendClientRaw(answer)
 }
 
+// refuseParameters refuses a statement of Postgres's that has parameters, which
+// a Query has no values for. Only Postgres can tell: PREPARE and the body of a
+// function hold some that are none of the statement's.
+func (s *session) refuseParameters(i item) (failed bool, err error) {
+	refusal := shifted(rewrite.NoParameter(i.text, rewrite.FirstParameter(i.text, i.lexical)), i.shift)
+	described := &result{}
+	s.owe(owesParse, &note{quiet: true, shift: i.shift, replace: refusal, replaceCode: indeterminateType})
+	s.owe(owesDescribe, &note{sink: described})
+	if err := s.sendBackend(&pgproto3.Parse{Query: i.text}, &pgproto3.Describe{ObjectType: 'S'}); err != nil {
+		return false, err
+	}
+	if failed, err := s.finishNative(); failed || err != nil {
+		return failed, err
+	}
+	if len(described.parameters) == 0 {
+		return false, nil
+	}
+	return true, s.fail(refusal)
+}
+
+// markAsPipeline makes Postgres see that more than one statement is in the
+// implicit transaction, so that it refuses one that must be alone in it.
+func (s *session) markAsPipeline() (failed bool, err error) {
+	c := &injector{session: s, joined: true}
+	_, err = c.Exec(s.ctx, "show transaction_isolation")
+	switch {
+	case s.ctx.Err() != nil:
+		return false, errBackendLost
+	case err != nil:
+		return true, s.sendClient(diagnose(err).ErrorResponse()) // the block is aborted
+	}
+	return false, nil
+}
+
 // runNative runs a statement of Postgres's with the answers of a simple query.
 func (s *session) runNative(text string, shift int, last bool) (failed bool, err error) {
-	failed, err = s.sendNative(text, &note{quiet: true, shift: shift, hold: last})
+	failed, err = s.sendNative(text, &note{quiet: true, shift: shift, hold: last, inQuery: true})
 	if failed || err != nil || last {
 		return failed, err
 	}
