@@ -147,6 +147,18 @@ func (s *session) judge(typ byte, message []byte) []byte {
 		return message
 	case msgErrorResponse:
 		return s.judgeError(message)
+	}
+	if s.recounting != nil {
+		passed, done := s.recounting.judge(typ, message)
+		if typ == msgReadyForQuery && len(content) > 0 {
+			s.status = content[0]
+		}
+		if done {
+			s.recounting = nil
+		}
+		return passed
+	}
+	switch typ {
 	case msgReadyForQuery:
 		return s.judgeReady(message)
 	}
@@ -244,7 +256,11 @@ func (s *session) judgeReady(message []byte) []byte {
 	if s.status == statusIdle {
 		clear(s.portals)
 	}
-	d, _ := s.ledger.ready()
+	d, owed := s.ledger.ready()
+	if !owed && s.inScript {
+		s.extraReady++
+		return nil
+	}
 	if d.kind == owesQuery {
 		delete(s.prepared, "") // as every Query does
 	}

@@ -28,6 +28,12 @@ func (s *session) relayClient() error {
 	}
 	for {
 		if n := s.in.run(msgCopyData, msgCopyData); n > 0 && !s.swallow {
+			if _, err := s.isCopyData(msgCopyData); err != nil {
+				return err
+			}
+			if s.swallow {
+				continue
+			}
 			// Whether Postgres takes it or not, nothing is owed for it.
 			if err := s.in.stream(s.up, n); err != nil {
 				return err
@@ -59,8 +65,16 @@ func (discard) Write(b []byte) (int, error) { return len(b), nil }
 
 // takeMessage handles one message of the client.
 func (s *session) takeMessage(typ byte, size int) error {
-	if s.unscanned || s.isCopyingIn() {
+	if s.unscanned {
+		return s.pass(size)
+	}
+	switch copying, err := s.isCopyData(typ); {
+	case err != nil:
+		return err
+	case copying:
 		return s.passCopy(typ, size)
+	case s.swallow && typ != msgSync && typ != msgTerminate:
+		return s.in.stream(discard{}, size)
 	}
 	switch typ {
 	case msgQuery:
@@ -81,29 +95,12 @@ func (s *session) takeMessage(typ byte, size int) error {
 	case msgFunctionCall:
 		s.batch = batch{}
 		s.owe(owesFunction, nil)
-	case msgCopyDone, msgCopyFail:
-		s.owe(endsCopy, nil)
 	}
 	return s.pass(size)
 }
 
 // pass forwards the next message as it is.
 func (s *session) pass(size int) error { return s.in.stream(s.up, size) }
-
-// passCopy forwards a message to a backend that reads COPY data. Anything but
-// data, its end, Sync and Flush is an error there, which Postgres reports.
-func (s *session) passCopy(typ byte, size int) error {
-	if typ == msgCopyDone || typ == msgCopyFail {
-		s.owe(endsCopy, nil)
-	}
-	return s.pass(size)
-}
-
-func (s *session) isCopyingIn() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.ledger.copyIn
-}
 
 // tracking reports that an intercepted statement is or may be prepared, so
 // that names matter.

@@ -50,6 +50,11 @@
 //     in a transaction of its own if nothing else is open since the last Sync,
 //     else joined to the client's (extended.go).
 //
+// A statement with parameters is parsed in two steps: the handler says what
+// types they have, and Postgres is given a statement that declares them, so that
+// it describes them and checks each Bind. Execute has Postgres read the bytes of
+// the Bind and puts typed constants into the statement (parameters.go).
+//
 // The handler's statements are injected on the same connection, named, and
 // closed by Flush when they join a transaction of the client's (injector.go).
 // When a joined statement fails without Postgres, Postgres is made to fail at

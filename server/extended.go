@@ -180,16 +180,23 @@ func (s *session) sendRows(p *portal, limit int) error {
 	if suspended {
 		rows = rows[:limit]
 	}
-	answer, refusal := encodeRows(nil, p.outcome.Columns, rows, p.formats)
-	if refusal != nil {
-		return s.fail(refusal)
+	formatted, refusal, err := s.toFormats(p.outcome.Columns, rows, p.formats)
+	switch {
+	case err != nil:
+		return err
+	case refusal != nil:
+		return s.failJoined(refusal)
+	}
+	answer, err := encodeRows(nil, formatted)
+	if err != nil {
+		return err
 	}
 	p.next += len(rows)
 	var end pgproto3.Message = &pgproto3.CommandComplete{CommandTag: []byte(p.outcome.Tag)}
 	if suspended {
 		end = &pgproto3.PortalSuspended{}
 	}
-	answer, err := encode(answer, end)
+	answer, err = encode(answer, end)
 	if err != nil {
 		return err
 	}

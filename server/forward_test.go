@@ -26,6 +26,16 @@ var forwarding = handlerFunc(func(ctx context.Context, c server.Client, s rewrit
 	return server.Outcome{Forward: true}, err
 })
 
+// failing is COPY data that Postgres refuses before it reads the Syncs behind,
+// failingLate such that it refuses behind the first one.
+var (
+	bad         = &pgproto3.CopyData{Data: []byte("x\ty\n")}
+	good        = &pgproto3.CopyData{Data: []byte("7\tx\n")}
+	failing     = batch(bad, &pgproto3.Sync{}, good, &pgproto3.CopyDone{})
+	failingLate = batch(good, &pgproto3.Sync{}, bad, &pgproto3.CopyDone{})
+	end         = batch(&pgproto3.Sync{}, &pgproto3.Terminate{})
+)
+
 // drops are conversations in which the proxy takes part: a DROP TABLE is
 // looked at before Postgres runs it. Postgres is the oracle of how a Query
 // with several statements and a pipeline behave around it.
@@ -53,6 +63,16 @@ var drops = map[string][]step{
 	"SET LOCAL":                          {{query("drop table child; set local timezone = 'Asia/Tokyo'; show timezone"), "Z"}, {query("show timezone"), "Z"}},
 	"a cursor":                           {{query("declare c cursor for select a from t order by a; fetch 2 c; drop table child"), "Z"}},
 	"VACUUM":                             {{query("drop table child; vacuum t"), "Z"}},
+	"COPY FROM that fails before a Sync": {{join(query("copy t from stdin"), failing, query("drop table child; select 1"), query("select 2"), end), "$"}},
+	"COPY FROM that fails behind a Sync": {{join(query("copy t from stdin"), failingLate, query("drop table child; select 1"), query("select 2"), end), "$"}},
+	"the same, answer by answer":         {{query("copy t from stdin"), "G"}, {failing, "EZZ"}, {query("drop table child; select 1"), "Z"}},
+	"extended, fails before a Sync":      {{join(batch(run("copy t from stdin")...), failing, batch(run("drop table child")...), withSync(run("select 2")...), end), "$"}},
+	"extended, fails behind a Sync":      {{join(batch(run("copy t from stdin")...), failingLate, batch(run("drop table child")...), withSync(run("select 2")...), end), "$"}},
+	"extended, fails behind, then ours":  {{join(batch(run("copy t from stdin")...), failingLate, batch(&pgproto3.Sync{}), query("drop table child; select 1"), withSync(run("select 2")...), end), "$"}},
+	"extended, Syncs among good data":    {{join(batch(run("copy t from stdin")...), batch(&pgproto3.CopyData{Data: []byte("7\tx\n")}, &pgproto3.Sync{}, &pgproto3.CopyDone{}), batch(run("drop table child")...), withSync(run("select 2")...), end), "$"}},
+	"a script whose COPY fails, a Sync":  {{join(query("copy t from stdin; drop table child"), failing, query("select count(*) from child; drop table child"), end), "$"}},
+	"a script whose COPY fails later":    {{join(query("drop table child; copy t from stdin"), failingLate, query("select count(*) from child; drop table child"), end), "$"}},
+	"CopyData without a COPY":            {{join(batch(&pgproto3.CopyData{Data: []byte("7\tx\n")}, &pgproto3.CopyDone{}), query("drop table child; select 1"), batch(&pgproto3.CopyFail{}), end), "$"}},
 	"VACUUM, and a COMMIT":               {{query("vacuum t; drop table child; commit"), "Z"}, {query("select count(*) from child"), "Z"}},
 	"VACUUM behind a COMMIT":             {{query("drop table child; commit; vacuum t; select 1"), "Z"}, {query("select count(*) from t"), "Z"}},
 	"VACUUM in an aborted block":         {{query("begin; select 1/0"), "Z"}, {query("vacuum t; drop table child; rollback"), "Z"}, {query("rollback; vacuum t; drop table child"), "Z"}},

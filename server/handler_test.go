@@ -72,6 +72,9 @@ var refreshing = handlerFunc(func(ctx context.Context, c server.Client, s rewrit
 	return outcome, err
 })
 
+const valuesOfTypes = `select 'é'::text, '00112233-4455-6677-8899-aabbccddeeff'::uuid, 9007199254740993::bigint, true, null::bool,
+	'2024-01-31 10:00:00.000001+05'::timestamptz, 1.50::numeric, '{1,null}'::int[], '-1 day'::interval, date '2024-02-29', 'n'::name`
+
 var behaviours = map[string]func(context.Context, server.Client) (server.Outcome, error){
 	"good": func(context.Context, server.Client) (server.Outcome, error) {
 		return server.Outcome{Tag: "REFRESH STREAMING TABLE"}, nil
@@ -111,6 +114,15 @@ var behaviours = map[string]func(context.Context, server.Client) (server.Outcome
 		}
 		_, err := c.Query(ctx, "select set_config('application_name', 'talked', true), pg_notify('talk', 'x')")
 		return server.Outcome{Tag: "REFRESH STREAMING TABLE"}, err
+	},
+	// types returns a row of the types that a statement of ours may return.
+	"types": func(ctx context.Context, c server.Client) (server.Outcome, error) {
+		description, err := c.Describe(ctx, valuesOfTypes)
+		if err != nil {
+			return server.Outcome{}, err
+		}
+		rows, err := c.Query(ctx, valuesOfTypes)
+		return server.Outcome{Tag: "REFRESH STREAMING TABLE", Columns: description.Columns, Rows: rows}, err
 	},
 	// rows returns three rows.
 	"rows": func(context.Context, server.Client) (server.Outcome, error) {

@@ -91,6 +91,10 @@ type ledger struct {
 	// copyIn: the backend takes data until CopyDone or CopyFail and answers
 	// neither Sync nor Flush.
 	copyIn bool
+	// copying: a COPY FROM has begun and has not been answered.
+	copying bool
+	// copyFailed: the last COPY FROM ended in an error.
+	copyFailed bool
 	// pending counts the unanswered Parses, by statement, and Binds, by
 	// portal, that may be of an intercepted statement.
 	pendingStatements, pendingPortals map[string]int
@@ -150,6 +154,7 @@ func (l *ledger) answered(typ byte) (d debt, paid bool) {
 	case msgNoData, msgRowDescription:
 		paid = d.kind == owesDescribe
 	case msgCommandComplete, msgEmptyQueryResponse, msgPortalSuspended:
+		l.copying = false
 		paid = d.kind == owesExecute
 	case msgCopyInResponse:
 		l.startCopyIn()
@@ -164,7 +169,7 @@ func (l *ledger) answered(typ byte) (d debt, paid bool) {
 // has been or will be read as part of it.
 func (l *ledger) startCopyIn() {
 	kept := l.debts[:l.head+1]
-	l.copyIn = true
+	l.copyIn, l.copying, l.copyFailed = true, true, false
 	for _, d := range l.debts[l.head+1:] {
 		switch {
 		case l.copyIn && d.kind == endsCopy:
@@ -180,7 +185,8 @@ func (l *ledger) startCopyIn() {
 // failed takes an error and returns the debt it belongs to. In the extended
 // protocol it cancels every debt up to the next Sync.
 func (l *ledger) failed() (debt, bool) {
-	l.copyIn = false
+	l.copyFailed = l.copying
+	l.copyIn, l.copying = false, false
 	first, ok := l.first()
 	if !ok || first.kind.endsReady() {
 		return first, ok

@@ -1,7 +1,8 @@
 package server
 
 import (
-	"encoding/hex"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgproto3/v2"
@@ -10,13 +11,18 @@ import (
 	"github.com/rwproxy/rwproxy/internal/pgsession"
 )
 
-// Type OIDs of pg_type.dat that are known in binary format.
+// Type OIDs of pg_type.dat whose binary format is their text.
 const (
 	nameOID    = 19
 	textOID    = 25
 	varcharOID = 1043
-	uuidOID    = 2950
 )
+
+// typeSizes are pg_type.typlen of types of a fixed length.
+var typeSizes = map[uint32]int16{
+	16: 1, 18: 1, nameOID: 64, 20: 8, 21: 2, 23: 4, 24: 4, 26: 4, // bool "char" name int8 int2 int4 regproc oid
+	700: 4, 701: 8, 1082: 4, 1083: 8, 1114: 8, 1184: 8, 1186: 16, 2205: 4, 2950: 16, // float4 float8 date time timestamp timestamptz interval regclass uuid
+}
 
 // encodeOutcome returns an outcome as the answer to a simple query.
 func encodeOutcome(o Outcome) ([]byte, error) {
@@ -36,9 +42,8 @@ func encodeOutcome(o Outcome) ([]byte, error) {
 		if answer, err = encode(answer, description); err != nil {
 			return nil, err
 		}
-		var refusal *pgdiag.Diagnostic
-		if answer, refusal = encodeRows(answer, o.Columns, o.Rows, nil); refusal != nil {
-			return nil, refusal
+		if answer, err = encodeRows(answer, o.Rows); err != nil {
+			return nil, err
 		}
 	}
 	return encode(answer, &pgproto3.CommandComplete{CommandTag: []byte(o.Tag)})
@@ -46,40 +51,70 @@ func encodeOutcome(o Outcome) ([]byte, error) {
 
 // typeSize is pg_type.typlen.
 func typeSize(oid uint32) int16 {
-	switch oid {
-	case uuidOID:
-		return 16
-	case nameOID:
-		return 64
+	if size, fixed := typeSizes[oid]; fixed {
+		return size
 	}
 	return -1
 }
 
-// encodeRows appends rows in the formats that a Bind asked for.
-func encodeRows(dst []byte, columns []pgsession.Column, rows []pgsession.Row, formats []int) ([]byte, *pgdiag.Diagnostic) {
+// encodeRows appends rows as they are.
+func encodeRows(dst []byte, rows []pgsession.Row) ([]byte, error) {
 	for _, row := range rows {
 		values := make([][]byte, len(row))
 		for i, v := range row {
-			if v.Null {
-				continue
+			if !v.Null {
+				values[i] = []byte(v.Text)
 			}
-			values[i] = []byte(v.Text)
-			if formatOf(formats, i) != binaryFormat {
-				continue
-			}
-			binary, ok := toBinary(columns[i].TypeOID, v.Text)
-			if !ok {
-				return nil, pgdiag.New("0A000", `column "`+columns[i].Name+`" has no binary format here`).
-					WithHint("Ask for the text format.")
-			}
-			values[i] = binary
 		}
 		var err error
 		if dst, err = encode(dst, &pgproto3.DataRow{Values: values}); err != nil {
-			return nil, diagnose(err)
+			return nil, err
 		}
 	}
 	return dst, nil
+}
+
+// toFormats returns rows in the formats that a Bind asked for. Postgres knows
+// the binary format of every type: it is given the text and asked for it.
+func (s *session) toFormats(columns []pgsession.Column, rows []pgsession.Row, formats []int) ([]pgsession.Row, *pgdiag.Diagnostic, error) {
+	var binary []int
+	for i, c := range columns {
+		if formatOf(formats, i) == binaryFormat && !isTextual(c.TypeOID) {
+			binary = append(binary, i)
+		}
+	}
+	if len(binary) == 0 || len(rows) == 0 {
+		return rows, nil, nil
+	}
+	converted := make([]pgsession.Row, len(rows))
+	refusal, err := s.handle(true, func(c *injector) error {
+		parse := &pgproto3.Parse{}
+		for n, i := range binary {
+			parse.Query += ", $" + strconv.Itoa(n+1)
+			parse.ParameterOIDs = append(parse.ParameterOIDs, columns[i].TypeOID)
+		}
+		parse.Query = "select " + strings.TrimPrefix(parse.Query, ", ")
+		for r, row := range rows {
+			bind := &pgproto3.Bind{DestinationPortal: injectedName, PreparedStatement: injectedName, ResultFormatCodes: []int16{binaryFormat}}
+			for _, i := range binary {
+				var value []byte
+				if !row[i].Null {
+					value = append([]byte{}, row[i].Text...)
+				}
+				bind.Parameters = append(bind.Parameters, value)
+			}
+			result, err := c.round(s.ctx, parse, step{owesBind, bind}, executeStep, closePortal)
+			if err != nil {
+				return err
+			}
+			converted[r] = slices.Clone(row)
+			for n, i := range binary {
+				converted[r][i] = result.rows[0][n]
+			}
+		}
+		return nil
+	})
+	return converted, refusal, err
 }
 
 // formatOf applies Bind's rule: none means text, one is for all columns.
@@ -93,13 +128,7 @@ func formatOf(formats []int, column int) int {
 	return textFormat
 }
 
-func toBinary(oid uint32, text string) ([]byte, bool) {
-	switch oid {
-	case nameOID, textOID, varcharOID:
-		return []byte(text), true
-	case uuidOID:
-		b, err := hex.DecodeString(strings.ReplaceAll(text, "-", ""))
-		return b, err == nil && len(b) == 16
-	}
-	return nil, false
+// isTextual reports a type whose binary format is its text.
+func isTextual(oid uint32) bool {
+	return oid == nameOID || oid == textOID || oid == varcharOID
 }

@@ -50,6 +50,7 @@ var conversations = map[string][]step{
 	"COPY FROM in the extended protocol":  {{batch(append(run("copy t from stdin"), &pgproto3.Flush{})...), "G"}, {batch(&pgproto3.CopyData{Data: []byte("7\tseven\n")}, &pgproto3.Sync{}, &pgproto3.Flush{}, &pgproto3.CopyDone{}, &pgproto3.Sync{}), "Z"}, {query("select 1"), "Z"}},
 	"COPY FROM as JDBC fails it":          {{withSync(run("copy t from stdin")...), "G"}, {batch(&pgproto3.CopyFail{Message: "no"}, &pgproto3.Sync{}), "Z"}, {query("select 1"), "Z"}},
 	"extended COPY FROM with bad data":    {{batch(append(run("copy t from stdin"), &pgproto3.Flush{})...), "G"}, {batch(&pgproto3.CopyData{Data: []byte("x\ty\n7\tz\n")}), "E"}, {batch(&pgproto3.CopyDone{}, &pgproto3.Sync{}), "Z"}, {query("select 1"), "Z"}},
+	"Sync among COPY data":                {{query("copy t from stdin"), "G"}, {batch(&pgproto3.CopyData{Data: []byte("7\tx\n")}, &pgproto3.Sync{}, &pgproto3.CopyData{Data: []byte("8\tx\n")}, &pgproto3.Flush{}, &pgproto3.CopyDone{}), "Z"}, {query("select count(*) from t"), "Z"}},
 	"two COPYs in one query":              {{query("copy t from stdin; copy t from stdin; select count(*) from t"), "G"}, {batch(&pgproto3.CopyData{Data: []byte("7\tx\n")}, &pgproto3.CopyDone{}), "G"}, {batch(&pgproto3.CopyData{Data: []byte("8\tx\n")}, &pgproto3.CopyDone{}), "Z"}},
 	"a Query inside COPY FROM":            {{query("copy t from stdin"), "G"}, {query("select 1"), "$"}},
 	"notifications":                       {{query("listen x"), "Z"}, {query("notify x, 'hello'"), "Z"}},

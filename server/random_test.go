@@ -21,7 +21,7 @@ var texts = []string{
 var scripts = []string{
 	"select 1; select 2", "drop table child; select 1", "select 1; drop table nothing; select 2",
 	"begin; drop table child", "drop table child; rollback; select 1", "drop table if exists nothing; select 1/0",
-	"copy t from stdin; drop table child", "drop table child; selec", "drop table child; select $1::int", "drop table child; vacuum t", "vacuum t; drop table child; commit",
+	"copy t from stdin; drop table child", "drop table child; select $1::int", "drop table child; vacuum t", "vacuum t; drop table child; commit",
 	"rollback; drop table child; begin", "insert into child values (99); drop table if exists nothing",
 }
 

@@ -56,6 +56,7 @@ type session struct {
 	up       *sender // to the backend
 	batch    batch
 	swallow  bool // a statement of ours failed: skip to the client's next Sync
+	doubtful bool // a Sync was sent among the data of a COPY
 	leftover bool // the backend may still know the injected statement and portal
 
 	// Of the backend's goroutine.
@@ -83,6 +84,9 @@ type session struct {
 	running     bool     // a handler runs: the client's goroutine ends the session
 	pumping     bool     // the client's goroutine passes COPY data on
 	injecting   bool     // answers go to an injected statement
+	inScript    bool     // a Query runs statement by statement
+	extraReady  int      // ReadyForQuery of Syncs in it, for its end
+	recounting  *recount // after a COPY that failed with a Sync among its data
 	changes     [][]byte // ParameterStatus messages that arrived while a handler runs
 	ready       bool     // ReadyForQuery was passed on by the goroutines
 	reading     bool     // the client's goroutine waits for the client's next message

@@ -68,6 +68,8 @@ func (s *session) endQuery() error {
 	s.mu.Lock()
 	failed := s.ledger.skipping
 	delete(s.prepared, "")
+	syncs := 1 + s.extraReady
+	s.inScript, s.extraReady = false, 0
 	s.mu.Unlock()
 	first := step{owesClose, &pgproto3.Close{ObjectType: 'P'}}
 	n := &note{quiet: true}
@@ -77,10 +79,14 @@ func (s *session) endQuery() error {
 	}
 	s.owe(first.owes, n)
 	s.owe(owesClose, &note{quiet: true})
-	s.owe(owesSync, nil)
-	err := s.sendBackend(first.message, &pgproto3.Close{ObjectType: 'S'}, &pgproto3.Sync{})
-	if err != nil {
+	if err := s.sendBackend(first.message, &pgproto3.Close{ObjectType: 'S'}); err != nil {
 		return err
+	}
+	for range syncs {
+		s.owe(owesSync, nil)
+		if err := s.sendBackend(&pgproto3.Sync{}); err != nil {
+			return err
+		}
 	}
 	return s.closeLeftover()
 }
@@ -92,6 +98,9 @@ func (s *session) endQuery() error {
 // work and VACUUM does not. Where the text itself begins or ends blocks, the
 // implicit transaction of a pipeline does what an implicit block does.
 func (s *session) runInOrder(sc script, fresh, aborted bool) error {
+	s.mu.Lock()
+	s.inScript = true
+	s.mu.Unlock()
 	wrapped := len(sc) > 1 && fresh && !sc.controlsTransactions()
 	if wrapped {
 		failed, err := s.runUnseen("begin")
@@ -294,7 +303,10 @@ func (s *session) finishNative() (failed bool, err error) {
 		copying, skipping := s.ledger.copyIn, s.ledger.skipping
 		s.mu.Unlock()
 		if !copying {
-			return skipping, nil
+			if s.doubtful {
+				failed, _, err = s.recount()
+			}
+			return failed || skipping, err
 		}
 		if err := s.pump(); err != nil {
 			return false, err
