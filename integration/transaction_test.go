@@ -221,9 +221,11 @@ func TestAnInsertTakesParametersFromItsDriver(t *testing.T) {
 		want    string
 	}{
 		`insert into plain replace where day >= $1 values ($1, $2, $3)`: {
-			[][]byte{day, []byte(`it's \ new`), []byte(`{a,"b c"}`)}, []int16{1, 0, 0}, "INSERT 0 1", `2023-12-31|kept|NULL 2024-01-01|it's \ new|{a,"b c"}`},
+			[][]byte{day, []byte(`it's \ new`), []byte(`{a,"b c"}`)}, []int16{1, 0, 0}, "INSERT 0 1", `2023-12-31|kept|NULL 2024-01-01|it's \ new|{a,"b c"}`,
+		},
 		`insert into plain by name replace using (day) select $1::date as day, $2 as note`: {
-			[][]byte{[]byte("2023-12-31"), nil}, nil, "INSERT 0 1", `2023-12-31|NULL|NULL 2024-01-31|old|NULL`},
+			[][]byte{[]byte("2023-12-31"), nil}, nil, "INSERT 0 1", `2023-12-31|NULL|NULL 2024-01-31|old|NULL`,
+		},
 	} {
 		s.exec(`begin`)
 		result := s.conn.ExecParams(t.Context(), sql, run.values, nil, run.formats, nil).Read()
