@@ -25,8 +25,8 @@ test: postgres clients ## Run every test against real Postgres; ARGS are go test
 	$(GO) test $(RACE) -timeout 30m $(ARGS) ./...
 
 .PHONY: bench
-bench: postgres ## Run the benchmarks; ARGS are go test's
-	$(GO) test -run '^$$' -bench . -benchmem $(ARGS) ./...
+bench: postgres ## Compare with direct connections, pgbouncer and haproxy; ARGS are bench's
+	$(GO) run ./bench $(ARGS)
 
 # What the tests of other languages' drivers need. Installs only what is missing.
 .PHONY: clients

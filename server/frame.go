@@ -7,13 +7,14 @@ import (
 	"io"
 	"net"
 	"os"
-	"sync"
 	"time"
 )
 
 const (
-	// bufferSize is the size of each read and write buffer of a session.
+	// bufferSize is how much a session's goroutines read at once.
 	bufferSize = 16 << 10
+	// restSize is the size of the buffer in which one waits for a message.
+	restSize = 1 << 10
 	// maxBuffered is the longest message that is held in memory as a whole;
 	// longer ones stream through unread.
 	maxBuffered = 16 << 20
@@ -35,9 +36,6 @@ var (
 	errNotHere = errors.New("not to be done in the loop")
 )
 
-// buffers are those of bufferSize that nobody reads into.
-var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
-
 // frameReader walks the messages that arrive on a connection, in place in its
 // buffer. The buffer grows with the bytes that have arrived, never with what a
 // length field promises. In the loop it has no connection and is given what
@@ -51,6 +49,7 @@ type frameReader struct {
 
 	buf    []byte
 	r, w   int   // buf[r:w] has been read and not yet taken
+	last   int   // bytes of the last read
 	rest   int   // bytes of a message that is being streamed
 	failed error // what ended the stream, if that was found out in the loop
 }
@@ -97,9 +96,6 @@ func (f *frameReader) take(n int) {
 	f.r += n
 	if f.r == f.w {
 		f.r, f.w = 0, 0
-		if f.conn != nil && len(f.buf) > 4*bufferSize {
-			f.buf = nil
-		}
 	}
 }
 
@@ -172,28 +168,32 @@ func (f *frameReader) fill() error {
 
 // read reads once into free space, making some if there is none.
 func (f *frameReader) read() error {
+	if f.failed != nil {
+		return f.failed
+	}
 	switch {
 	case f.r == f.w:
 		f.r, f.w = 0, 0
+		// A little for who waits for a message, more for who gets more.
+		size := restSize
+		if f.last >= restSize {
+			size = bufferSize
+		}
+		if len(f.buf) != size {
+			f.buf = make([]byte, size)
+		}
 	case f.w == len(f.buf) && f.r > 0:
 		f.w = copy(f.buf, f.buf[f.r:f.w])
 		f.r = 0
 	}
-	if f.failed != nil {
-		return f.failed
-	}
-	if f.w == len(f.buf) || len(f.buf) < bufferSize {
-		var grown []byte
-		if f.w < bufferSize {
-			grown = buffers.Get().(*[bufferSize]byte)[:]
-		} else {
-			grown = make([]byte, 2*len(f.buf))
-		}
-		copy(grown, f.buf[:f.w])
+	if f.w == len(f.buf) {
+		grown := make([]byte, max(bufferSize, 2*f.w))
+		copy(grown, f.buf)
 		f.buf = grown
 	}
 	n, err := f.conn.Read(f.buf[f.w:])
 	f.w += n
+	f.last = n
 	if n > 0 {
 		return nil
 	}
@@ -212,16 +212,6 @@ func (f *frameReader) keep() {
 	f.buf, f.r, f.w = nil, 0, len(left)
 	if len(left) > 0 {
 		f.buf = bytes.Clone(left)
-	}
-}
-
-// release copies what is left over and gives the buffer back. Nothing may lie
-// in it that has not been sent.
-func (f *frameReader) release() {
-	buf := f.buf
-	f.keep()
-	if len(buf) == bufferSize {
-		buffers.Put((*[bufferSize]byte)(buf))
 	}
 }
 

@@ -54,8 +54,8 @@ func (s *session) moveToLoop() bool {
 	*client = polled{session: s, loop: l, fd: clientFD, peer: backend, in: s.in, out: s.out.w, relay: s.relayClient}
 	*backend = polled{session: s, loop: l, fd: backendFD, peer: client, in: s.from, out: s.up, relay: s.relayBackend}
 	s.out.w.fd, s.up.fd = clientFD, backendFD
-	s.in.release()
-	s.from.release()
+	s.in.keep()
+	s.from.keep()
 	l.arrivals = append(l.arrivals, s)
 	l.wake()
 	return true
