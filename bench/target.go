@@ -150,8 +150,12 @@ func start(ctx context.Context, name string, command *exec.Cmd, port int) (*targ
 	if err := command.Start(); err != nil {
 		return nil, err
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- command.Wait() }()
+	var outcome error
+	ended := make(chan struct{})
+	go func() {
+		outcome = command.Wait()
+		close(ended)
+	}()
 	t := &target{name: name, port: port, pid: command.Process.Pid, stop: func() {
 		if command.Process.Signal(syscall.SIGINT) == nil {
 			select {
@@ -169,8 +173,8 @@ func start(ctx context.Context, name string, command *exec.Cmd, port int) (*targ
 			return t, nil
 		}
 		select {
-		case err := <-ended:
-			return nil, fmt.Errorf("%s ended: %w\n%s", name, err, output.String())
+		case <-ended:
+			return nil, fmt.Errorf("%s ended: %w\n%s", name, outcome, output.String())
 		default:
 		}
 		if ctx.Err() != nil || time.Now().After(deadline) {

@@ -20,9 +20,17 @@
 //  3. Two goroutines relay (session.go): the client's reads the client and
 //     writes to the backend (client.go), the backend's reads the backend, at
 //     all times, and writes to the client (backend.go). Frames are walked in
-//     place (frame.go) and forwarded as bytes; writes are coalesced until the
-//     next read would block.
-//  4. The session ends when either side goes. A client's end of file is passed
+//     place (frame.go) and forwarded as bytes, from the memory they were read
+//     into (sender.go); writes are coalesced until the next read would block.
+//  4. On Linux a loop (loop_linux.go) does the work of both goroutines while a
+//     session without TLS is at rest or only passes messages on: one goroutine
+//     waits on the connections of many sessions, and a session has no buffer of
+//     its own. It runs the same code, on what it has read; where that would have
+//     to wait (a statement of ours, too many answers owed, a message to be read
+//     as a whole that is long) the code says so before it has done anything, and
+//     the session goes back to goroutines until its next ReadyForQuery
+//     (move_linux.go).
+//  5. The session ends when either side goes. A client's end of file is passed
 //     on to the backend; the backend's last words are passed on to the client.
 //
 // # Answers owed

@@ -186,6 +186,9 @@ func (l *loop) take(s *session) {
 			l.byFD = append(l.byFD, make([]*polled, max(64, len(l.byFD)))...)
 		}
 		l.byFD[p.fd] = p
+	}
+	for i := range s.polled {
+		p := &s.polled[i]
 		p.mask = unix.EPOLLIN
 		err := unix.EpollCtl(l.epoll, unix.EPOLL_CTL_ADD, p.fd, &unix.EpollEvent{Events: p.mask, Fd: int32(p.fd)})
 		if err != nil {

@@ -88,7 +88,7 @@ type session struct {
 	extraReady  int      // ReadyForQuery of Syncs in it, for its end
 	recounting  *recount // after a COPY that failed with a Sync among its data
 	changes     [][]byte // ParameterStatus messages that arrived while a handler runs
-	ready       bool     // ReadyForQuery was passed on by the goroutines
+	ready       bool     // ReadyForQuery has come since the goroutines began
 	reading     bool     // the client's goroutine waits for the client's next message
 	parked      bool     // the backend's goroutine has ended, the client's is to do so
 }
@@ -177,7 +177,8 @@ func (s *session) relayInGoroutines() (resting bool) {
 	panicked = false
 	if err == errParked {
 		s.mu.Lock()
-		s.parked = false
+		// If it cannot move it stays until the next ReadyForQuery.
+		s.parked, s.ready = false, false
 		s.mu.Unlock()
 		if stopCut() {
 			return true
