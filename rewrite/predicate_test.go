@@ -52,7 +52,6 @@ func TestAQualifierIsResolvedByTheQuery(t *testing.T) {
 		{`other.public.orders.day = 1`, `select day from source`, ``},
 		{`"Orders".day = 1`, `select day from source`, ``},
 		// A source that is called like the target.
-		{`orders.day = 1`, `select day as date, n as day from bronze.orders`, `day = 1`},
 		{`orders.day = 1`, `select day as date from bronze.orders`, `date = 1`},
 		{`bronze.orders.day = 1`, `select day as date, n as day from bronze.orders`, `date = 1`},
 		{`orders.missing = 1`, `select day from bronze.orders`, `missing = 1`},
@@ -64,6 +63,26 @@ func TestAQualifierIsResolvedByTheQuery(t *testing.T) {
 			t.Errorf("%s with %s became %s, %v", test.predicate, test.query, translation.SQL, err)
 		case test.want != "" && (err != nil || translation.SQL != test.want):
 			t.Errorf("%s with %s became %s, %v", test.predicate, test.query, translation.SQL, err)
+		}
+	}
+}
+
+func TestAQualifierThatHasTwoMeaningsIsRefused(t *testing.T) {
+	t.Parallel()
+	target := rewrite.Name{Schema: "gold", Table: "orders"}
+	for query, want := range map[string]string{
+		`select day as date, n as day from bronze.orders`:          "42702",
+		`select orders.day - 3 as day from bronze.orders`:          "42702",
+		`select orders.day from bronze.orders`:                     "",
+		`select * from bronze.orders`:                              "",
+		`select o.day - 3 as day from bronze.orders as o`:          "",
+		`select b.day + 1 as day from bronze.orders b, x orders`:   "42702",
+		`select sum(n) as n, orders.day as day from bronze.orders`: "",
+	} {
+		span := rewrite.Span{Text: query}
+		_, err := rewrite.TranslatePredicate(rewrite.Span{Text: "orders.day = 1"}, rewrite.PredicateContext{Target: target, Query: &span})
+		if got := pgdiag.Code(err); got != want {
+			t.Errorf("%s: SQLSTATE %q, want %q", query, got, want)
 		}
 	}
 }

@@ -27,7 +27,11 @@ func (t *tokenText) resolveQualified(c PredicateContext) error {
 			source = readSource(c)
 		}
 		parts := t.dottedName(i, end)
-		name, ok := source.resolve(parts[:len(parts)-1], parts[len(parts)-1], c.Target)
+		qualifier, column := parts[:len(parts)-1], parts[len(parts)-1]
+		if source.isAmbiguous(qualifier, column, c.Target) {
+			return t.fail(i, ambiguousColumn(t.sql[t.tokens[i].Start:t.tokens[end-1].End]))
+		}
+		name, ok := source.resolve(qualifier, column, c.Target)
 		if !ok {
 			return t.fail(i, unresolvedColumn(t.sql[t.tokens[i].Start:t.tokens[end-1].End], source, c))
 		}
@@ -49,6 +53,12 @@ func (t *tokenText) isColumn(i, end int) bool {
 		!t.punctuation(i-1, "::") && !t.punctuation(i-1, ".") &&
 		t.word(i-1) != "as" && t.word(i-1) != "collate" &&
 		!(t.punctuation(i-1, "(") && t.word(i-2) == "operator")
+}
+
+func ambiguousColumn(column string) *pgdiag.Diagnostic {
+	return pgdiag.New("42702", "column "+excerpt(column)+" is ambiguous in the predicate").
+		WithDetail("The target and a table of the query have this name, and the query returns the column of that name changed.").
+		WithHint("Leave the qualifier out for the column of the target; give the table of the query an alias to name its own.")
 }
 
 func unresolvedColumn(column string, source *sourceColumns, c PredicateContext) *pgdiag.Diagnostic {
@@ -107,9 +117,18 @@ func (t *tokenText) onlyClosesBehind(i int) bool {
 	return true
 }
 
+// isAmbiguous says whether a qualifier names both the target and a table of
+// the query, whose columns of that name are not the same.
+func (s *sourceColumns) isAmbiguous(qualifier []string, column string, target Name) bool {
+	if !qualifies(target, qualifier) || !s.returns(column) || s.relation(qualifier) < 0 {
+		return false
+	}
+	name, ok := s.returnedAs(qualifier, column)
+	return !ok || name != column
+}
+
 // resolve returns the column of the target that a qualified name stands for.
-// The target comes first: the predicate is a condition on its rows. A source
-// may have the target's name, then the target is meant if it has the column.
+// The target comes first: the predicate is a condition on its rows.
 func (s *sourceColumns) resolve(qualifier []string, column string, target Name) (string, bool) {
 	isTarget := qualifies(target, qualifier)
 	if isTarget && s.returns(column) {
