@@ -1,0 +1,106 @@
+// Command splitcheck DIR compares rewrite.Split with PostgreSQL: every script
+// for psql in DIR is cut into statements, and a Postgres started for it is asked
+// whether each is one statement and no part of one. None may be taken for a
+// statement of rwproxy's. The exit status is 1 if there are differences.
+//
+// It may import rewrite and internal/embedded.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/rwproxy/rwproxy/internal/embedded"
+	"github.com/rwproxy/rwproxy/rewrite"
+)
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: splitcheck DIR")
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, os.Args[1])
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "splitcheck:", err)
+		os.Exit(1)
+	}
+}
+
+// run checks the scripts in dir and prints what it found.
+func run(ctx context.Context, dir string) error {
+	files, err := filepath.Glob(filepath.Join(dir, "*.sql"))
+	if err != nil {
+		return err
+	}
+	if len(files) == 0 {
+		return fmt.Errorf("there is no *.sql in %s", dir)
+	}
+	return withServer(ctx, func(url string) error {
+		statements, unreadable, differences := 0, 0, 0
+		for _, file := range files {
+			r, err := checkFile(ctx, url, file)
+			if err != nil {
+				return fmt.Errorf("%s: %w", file, err)
+			}
+			for _, difference := range r.differences {
+				fmt.Printf("%s: %s\n", filepath.Base(file), difference)
+			}
+			statements += r.statements
+			unreadable += r.unreadable
+			differences += len(r.differences)
+		}
+		fmt.Printf("%d files, %d statements (%d that Postgres cannot read), %d differences\n",
+			len(files), statements, unreadable, differences)
+		if differences > 0 {
+			return errors.New("there are differences")
+		}
+		return nil
+	})
+}
+
+// checkFile checks one script in a session of its own.
+func checkFile(ctx context.Context, url, file string) (result, error) {
+	script, err := os.ReadFile(file)
+	if err != nil {
+		return result{}, err
+	}
+	c, err := pgconn.Connect(ctx, url)
+	if err != nil {
+		return result{}, err
+	}
+	defer c.Close(context.WithoutCancel(ctx))
+	return check(ctx, c, withoutPsql(string(script)), rewrite.Split)
+}
+
+// withServer calls use with the URL of a Postgres that lives as long.
+func withServer(ctx context.Context, use func(url string) error) (err error) {
+	dir, err := os.MkdirTemp("", "rwproxy-splitcheck-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	server, err := embedded.Start(ctx, embedded.Config{
+		DataDir:  dir,
+		Bin:      os.Getenv("RWPROXY_TEST_PG_BIN"),
+		Settings: map[string]string{"fsync": "off"},
+		Trust:    true,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+		defer cancel()
+		err = errors.Join(err, server.Stop(stopping))
+	}()
+	return use(server.URL("postgres"))
+}
