@@ -2,7 +2,6 @@ package flowstate
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"strings"
 
@@ -106,12 +105,5 @@ func (r *request) send(ctx context.Context, s pgsession.Session, parts ...string
 // withoutContext leaves out where in our functions an error was raised: it
 // tells the user nothing.
 func withoutContext(err error) error {
-	var d *pgdiag.Diagnostic
-	if !errors.As(err, &d) {
-		return err
-	}
-	plain := *d
-	plain.Where = ""
-	plain.Position = 0
-	return &plain
+	return pgdiag.Edited(err, func(d *pgdiag.Diagnostic) { d.Position, d.Where = 0, "" })
 }

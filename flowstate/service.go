@@ -2,7 +2,6 @@ package flowstate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 
@@ -113,14 +112,14 @@ func (s *Service) EnsureInstalled(ctx context.Context, database string) error {
 
 // notInstalled adds whose rights it is that are lacking: not the client's.
 func (s *Service) notInstalled(database string, err error) error {
-	var d *pgdiag.Diagnostic
-	if !errors.As(err, &d) || d.Code != "42501" || d.Hint != "" {
-		return err
-	}
-	lacking := *d
-	lacking.Detail = fmt.Sprintf("rwproxy installs its schemas as its service role %q.", s.config.User)
-	lacking.Hint = fmt.Sprintf("GRANT CREATE ON DATABASE %s TO %s.", rewrite.QuoteIdentifier(database), rewrite.QuoteIdentifier(s.config.User))
-	return &lacking
+	return pgdiag.Edited(err, func(d *pgdiag.Diagnostic) {
+		if d.Code != "42501" || d.Hint != "" {
+			return
+		}
+		role := s.config.User
+		d.Detail = fmt.Sprintf("rwproxy installs its schemas as its service role %q.", role)
+		d.Hint = fmt.Sprintf("GRANT CREATE ON DATABASE %s TO %s.", rewrite.QuoteIdentifier(database), rewrite.QuoteIdentifier(role))
+	})
 }
 
 // schemaOID returns the OID of schema rwproxy, "" if there is none. A database

@@ -235,3 +235,18 @@ func TestTheKnownColumnsAreThoseThatPostgresNeeds(t *testing.T) {
 		t.Errorf("only %d predicates are known", known)
 	}
 }
+
+func TestATextMayBeNestedOnlySoDeep(t *testing.T) {
+	t.Parallel()
+	nested := func(depth int) string { return strings.Repeat("(", depth) + "true" + strings.Repeat(")", depth) }
+	for depth, want := range map[int]string{1000: "", 1001: "54001"} {
+		_, err := rewrite.TranslatePredicate(rewrite.Span{Text: nested(depth)}, rewrite.PredicateContext{})
+		if got := pgdiag.Code(err); got != want {
+			t.Errorf("%d brackets in a predicate: SQLSTATE %q, want %q", depth, got, want)
+		}
+		_, err = rewrite.TranslateQuery(rewrite.Span{Text: "select " + nested(depth)}, nil, rewrite.Lexical{})
+		if got := pgdiag.Code(err); got != want {
+			t.Errorf("%d brackets in a query: SQLSTATE %q, want %q", depth, got, want)
+		}
+	}
+}

@@ -30,14 +30,6 @@ func (t *tokenText) star(item selectItem) bool {
 	return t.operator(last, "*") && (last == item.expression.from || t.punctuation(last-1, "."))
 }
 
-// levelEnd returns the place of the bracket that closes around i, or the end.
-func (t *tokenText) levelEnd(i int) int {
-	for i < len(t.tokens) && !t.closes(i) {
-		i = t.skip(i)
-	}
-	return i
-}
-
 // readSelect reads the SELECT at i.
 func (t *tokenText) readSelect(i int) selectClauses {
 	s := selectClauses{at: i, groupBy: -1, orderBy: -1}

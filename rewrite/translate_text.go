@@ -20,6 +20,10 @@ type tokenText struct {
 	ownOperators, ownFunctions map[string]bool
 }
 
+// maxNesting bounds the brackets inside one another. Finding what belongs
+// together costs time for each level, and the time is that of all sessions.
+const maxNesting = 1000
+
 // newTokenText refuses a text that is not one balanced piece of SQL: a
 // semicolon, or a bracket without its other half, would let it end what it is
 // put into.
@@ -39,7 +43,10 @@ func newTokenText(s Span, o Lexical) (*tokenText, error) {
 		case text == ";":
 			return nil, t.syntaxError(i)
 		case text == "(" || text == "[":
-			open = append(open, i)
+			if open = append(open, i); len(open) > maxNesting {
+				return nil, t.fail(i, pgdiag.New("54001", "the text is nested too deeply").
+					WithHint("It may have 1000 brackets inside one another."))
+			}
 		case text == ")" || text == "]":
 			if len(open) == 0 || t.text(open[len(open)-1]) != bracketPairs[text] {
 				return nil, t.syntaxError(i)

@@ -67,6 +67,18 @@ func Code(err error) string {
 	return ""
 }
 
+// Edited returns err's first Diagnostic, changed by edit in a copy: the original
+// may be shared. An err without one is returned as it is.
+func Edited(err error, edit func(d *Diagnostic)) error {
+	var d *Diagnostic
+	if !errors.As(err, &d) {
+		return err
+	}
+	own := *d
+	edit(&own)
+	return &own
+}
+
 // ErrorResponse returns d as the message that Postgres would send.
 func (d *Diagnostic) ErrorResponse() *pgproto3.ErrorResponse {
 	severity := d.Severity

@@ -69,25 +69,19 @@ func setOwner(ctx context.Context, s pgsession.Session, target *flowstate.Target
 		return err
 	}
 	_, err = s.Exec(ctx, "alter view "+target.Table.Flow.View+" owner to "+role)
-	var d *pgdiag.Diagnostic
-	if errors.As(err, &d) && d.Code == "42501" {
-		own := *d
-		own.Detail = "The view holds the flow's query, which reads its sources with the rights of the view's owner, " +
+	return pgdiag.Edited(err, func(d *pgdiag.Diagnostic) {
+		if d.Code != "42501" {
+			return
+		}
+		d.Detail = "The view holds the flow's query, which reads its sources with the rights of the view's owner, " +
 			target.Table.Flow.ViewOwner + "."
-		own.Hint = "Use ALTER TABLE ... OWNER TO to give away the table alone."
-		return &own
-	}
-	return err
+		d.Hint = "Use ALTER TABLE ... OWNER TO to give away the table alone."
+	})
 }
 
 // placed gives an error without a position one in the client's statement.
 func placed(err error, position int) error {
-	var d *pgdiag.Diagnostic
-	if !errors.As(err, &d) {
-		return err
-	}
-	own := *d
-	return own.At(position)
+	return pgdiag.Edited(err, func(d *pgdiag.Diagnostic) { d.Position = position })
 }
 
 // scheduleText is the schedule to store. A CRON without a time zone is in the
@@ -111,12 +105,11 @@ func scheduleText(ctx context.Context, s pgsession.Session, statement string, sc
 
 // zoneError says where the time zone is that does not exist.
 func zoneError(err error, position int) error {
-	var d *pgdiag.Diagnostic
-	if !errors.As(err, &d) || d.Code != "22023" {
-		return err
-	}
-	own := *d
-	return own.WithHint("The view pg_timezone_names lists the time zones.").At(position)
+	return pgdiag.Edited(err, func(d *pgdiag.Diagnostic) {
+		if d.Code == "22023" {
+			d.Hint, d.Position = "The view pg_timezone_names lists the time zones.", position
+		}
+	})
 }
 
 // scheduleNotice says that a schedule is not run.

@@ -87,9 +87,7 @@ func creationName(ctx context.Context, s pgsession.Session, st *rewrite.CreateSt
 		return name, err
 	}
 	if name.Catalog != "" && name.Catalog != rows[0][0].Text {
-		return name, pgdiag.New("0A000", "cross-database references are not implemented").
-			WithHint("Connect to the database that the table is to be in.").
-			At(rewrite.CharPosition(st.Text, name.Offset))
+		return name, crossDatabase(st.Text, name)
 	}
 	name.Catalog = ""
 	if name.Schema == "" {

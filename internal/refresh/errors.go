@@ -1,7 +1,6 @@
 package refresh
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/rwproxy/rwproxy/internal/pgdiag"
@@ -12,14 +11,11 @@ import (
 // holding a translated text, at prefix bytes, into the client's own statement.
 // It is dropped when it lies in what rwproxy has added.
 func relocate(err error, statement string, t rewrite.Translation, prefixCharacters int) error {
-	var d *pgdiag.Diagnostic
-	err = inDialect(err)
-	if !errors.As(err, &d) || d.Position == 0 {
-		return err
-	}
-	moved := *d
-	moved.Position = originPosition(statement, t, d.Position-prefixCharacters)
-	return &moved
+	return pgdiag.Edited(inDialect(err), func(d *pgdiag.Diagnostic) {
+		if d.Position > 0 {
+			d.Position = originPosition(statement, t, d.Position-prefixCharacters)
+		}
+	})
 }
 
 // originPosition is the position in statement of character position of t.SQL,
@@ -37,25 +33,26 @@ func originPosition(statement string, t rewrite.Translation, position int) int {
 
 // withoutPosition drops a position that would point into text of ours.
 func withoutPosition(err error) error {
-	var d *pgdiag.Diagnostic
-	if !errors.As(err, &d) || d.Position == 0 {
-		return err
-	}
-	plain := *d
-	plain.Position = 0
-	return &plain
+	return pgdiag.Edited(err, func(d *pgdiag.Diagnostic) { d.Position = 0 })
 }
 
 // withoutContext drops the position and the context of an error that arose in
 // a DO block of ours.
 func withoutContext(err error) error {
-	var d *pgdiag.Diagnostic
-	if !errors.As(err, &d) {
-		return err
-	}
-	plain := *d
-	plain.Position, plain.Where = 0, ""
-	return &plain
+	return pgdiag.Edited(err, func(d *pgdiag.Diagnostic) { d.Position, d.Where = 0, "" })
+}
+
+// isNotBoolean reports that a condition is of another type, in whatever
+// language the message is.
+func isNotBoolean(d *pgdiag.Diagnostic) bool {
+	return d.Code == "42804" && d.Routine == "coerce_to_boolean"
+}
+
+// crossDatabase refuses a name in another database than the session's.
+func crossDatabase(statement string, name rewrite.Name) *pgdiag.Diagnostic {
+	return pgdiag.New("0A000", "cross-database references are not implemented").
+		WithHint("Connect to the database that the table is in, or is to be in.").
+		At(rewrite.CharPosition(statement, name.Offset))
 }
 
 func undefinedTable(statement string, name rewrite.Name) *pgdiag.Diagnostic {

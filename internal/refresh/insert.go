@@ -2,7 +2,6 @@ package refresh
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -118,15 +117,7 @@ func (i *insertion) owned(ctx context.Context) error {
 		}
 		defer unlock(ctx)
 	}
-	for attempt := 1; ; attempt++ {
-		err := i.attempt(ctx, attempt == attempts)
-		if err == nil {
-			return nil
-		}
-		if attempt == attempts || ctx.Err() != nil || !retryable(pgdiag.Code(err), attempt) {
-			return err
-		}
-	}
+	return retried(ctx, i.attempt)
 }
 
 func (i *insertion) attempt(ctx context.Context, exclusive bool) error {
@@ -211,9 +202,7 @@ func (i *insertion) delete(ctx context.Context, statement rewrite.Translation) e
 	if err != nil || rows[0][0].Text == "f" {
 		return withoutPosition(err)
 	}
-	return pgdiag.New("55000", fmt.Sprintf("rows of table %q were not deleted", i.target.name)).
-		WithDetail("A trigger of the table keeps rows that are to be replaced; the new ones would be there beside them.").
-		WithHint("Disable the BEFORE DELETE trigger, or let it return OLD.")
+	return rowsKept(i.target.name)
 }
 
 // keep runs the query into the temporary table.
@@ -234,19 +223,15 @@ func (i *insertion) keep(ctx context.Context) error {
 
 // keptError explains why the temporary table cannot be made.
 func keptError(err error) error {
-	var d *pgdiag.Diagnostic
-	if !errors.As(err, &d) {
-		return err
-	}
-	own := *d
-	own.Position = 0
-	switch d.Code {
-	case "42501":
-		own.Hint = "This INSERT keeps its rows in a temporary table: the role needs GRANT TEMPORARY ON DATABASE."
-	case "25006":
-		own.Message = strings.Replace(d.Message, "CREATE TABLE", "INSERT", 1)
-	}
-	return &own
+	return pgdiag.Edited(err, func(d *pgdiag.Diagnostic) {
+		d.Position = 0
+		switch d.Code {
+		case "42501":
+			d.Hint = "This INSERT keeps its rows in a temporary table: the role needs GRANT TEMPORARY ON DATABASE."
+		case "25006":
+			d.Message = strings.Replace(d.Message, "CREATE TABLE", "INSERT", 1)
+		}
+	})
 }
 
 // exec runs a statement that holds parts of the client's.

@@ -2,7 +2,6 @@ package refresh
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -41,11 +40,11 @@ func (i *insertion) planWhere(ctx context.Context) error {
 	window := rewrite.Window{Target: i.target.sql(), Predicate: condition.SQL}
 	where := predicate{typed: st.Condition, statement: st.Text, lexical: lexical, translation: condition}
 	if err := where.checkTarget(ctx, i.client, window); err != nil {
-		var d *pgdiag.Diagnostic
-		if errors.As(err, &d) && d.Code == "42903" {
-			d.Hint = "A predicate selects rows of the table one by one."
-		}
-		return err
+		return pgdiag.Edited(err, func(d *pgdiag.Diagnostic) {
+			if d.Code == "42903" {
+				d.Hint = "A predicate selects rows of the table one by one."
+			}
+		})
 	}
 	i.deletes = []rewrite.Translation{{SQL: window.Delete()}}
 	if i.settings.checks {
@@ -98,25 +97,21 @@ func (i *insertion) planOn(ctx context.Context) error {
 // conditionError gives an error in the condition of REPLACE ON the SQLSTATE
 // and class of the dialect.
 func conditionError(err error) error {
-	var d *pgdiag.Diagnostic
-	if !errors.As(err, &d) {
-		return err
-	}
-	own := *d
-	own.Message = strings.Replace(d.Message, " in WHERE", " in a condition", 1)
-	switch {
-	case d.Code == "42702":
-		own.Detail = "DELTA_INSERT_REPLACE_ON_AMBIGUOUS_COLUMNS_IN_CONDITION"
-		own.Hint = "Both the table and the query have the column; qualify it with the alias of one."
-	case d.Code == "42703", d.Code == "42P01" && strings.Contains(d.Message, "FROM-clause entry"):
-		own.Code = "42703"
-		own.Detail = "DELTA_INSERT_REPLACE_ON_UNRESOLVED_COLUMNS_IN_CONDITION"
-	case d.Code == "42804" && strings.HasPrefix(d.Message, "argument of WHERE"):
-		own.Code = "42K09"
-		own.Message = strings.Replace(d.Message, "argument of WHERE", "condition", 1)
-		own.Detail = "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN"
-	}
-	return &own
+	return pgdiag.Edited(err, func(d *pgdiag.Diagnostic) {
+		d.Message = strings.Replace(d.Message, " in WHERE", " in a condition", 1)
+		switch {
+		case d.Code == "42702":
+			d.Detail = "DELTA_INSERT_REPLACE_ON_AMBIGUOUS_COLUMNS_IN_CONDITION"
+			d.Hint = "Both the table and the query have the column; qualify it with the alias of one."
+		case d.Code == "42703", d.Code == "42P01" && strings.Contains(d.Message, "FROM-clause entry"):
+			d.Code = "42703"
+			d.Detail = "DELTA_INSERT_REPLACE_ON_UNRESOLVED_COLUMNS_IN_CONDITION"
+		case isNotBoolean(d):
+			d.Code = "42K09"
+			d.Message = strings.Replace(d.Message, "argument of WHERE", "condition", 1)
+			d.Detail = "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN"
+		}
+	})
 }
 
 // planPartition is for INSERT OVERWRITE: the whole table goes, or the

@@ -31,8 +31,7 @@ func (t insertTarget) column(name string) (column, bool) {
 func (i *insertion) resolveTarget(ctx context.Context) error {
 	name := i.statement.Target
 	if name.Catalog != "" && name.Catalog != i.client.Database() {
-		return i.fail(name.Offset, "0A000", "cross-database references are not implemented", "",
-			"Connect to the database that holds the table.")
+		return crossDatabase(i.statement.Text, name)
 	}
 	var rows []pgsession.Row
 	err := i.frame.asFlow(ctx, func() (err error) {
@@ -59,6 +58,11 @@ func (i *insertion) resolveTarget(ctx context.Context) error {
 	}
 	if i.target.facts, err = readTargetFacts(ctx, i.client, i.target.oid); err != nil {
 		return err
+	}
+	if i.replaces() {
+		if err := i.target.facts.refuse(i.target.name); err != nil {
+			return err
+		}
 	}
 	if i.settings.dynamic && i.statement.Replaces == rewrite.ReplacesPartition {
 		i.target.partitionKey, err = i.partitionKey(ctx)

@@ -2,7 +2,6 @@ package refresh
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"unicode/utf8"
 
@@ -60,45 +59,40 @@ func (p *predicate) checkSource(ctx context.Context, s pgsession.Session, w rewr
 	if err == nil {
 		return nil
 	}
-	err = p.locate(err, probe[:w.PredicateOffset(probe)])
-	var d *pgdiag.Diagnostic
-	if errors.As(err, &d) && d.Code == "42703" {
-		d.Detail = "The target has it, the flow's query does not return it."
-		d.Hint = "Return the column from the query, or use columns that it returns."
-	}
-	return err
+	return pgdiag.Edited(p.locate(err, probe[:w.PredicateOffset(probe)]), func(d *pgdiag.Diagnostic) {
+		if d.Code == "42703" {
+			d.Detail = "The target has it, the flow's query does not return it."
+			d.Hint = "Return the column from the query, or use columns that it returns."
+		}
+	})
 }
 
 // locate gives an error that Postgres reported in a WHERE clause of ours its
 // position in the client's statement, and the SQLSTATE of the dialect where
 // that differs.
 func (p *predicate) locate(err error, prefix string) error {
-	var d *pgdiag.Diagnostic
 	err = relocate(err, p.statement, p.translation, utf8.RuneCountInString(prefix))
-	if !errors.As(err, &d) {
-		return err
-	}
-	own := *d
-	own.Message = strings.Replace(d.Message, " in WHERE", " in a predicate", 1)
-	own.Hint = strings.ReplaceAll(d.Hint, rewrite.TargetAlias+".", "")
-	switch {
-	case d.Code == "42601" && d.Position == 0:
-		// Postgres stumbles over the bracket that we closed behind it.
-		own.Message = "syntax error at the end of the predicate"
-		behind := p.statement[p.typed.Offset+len(strings.TrimRight(p.typed.Text, blanks)):]
-		own.Position = rewrite.CharPosition(p.statement, len(p.statement)-len(strings.TrimLeft(behind, blanks)))
-	case d.Code == "42803" || d.Code == "42P20":
-		own.Code = "42903"
-		own.Detail = "INVALID_WHERE_CONDITION"
-		own.Hint = "A predicate selects rows of the target one by one; compute the value in the flow's query and name its column."
-	case d.Code == "42804" && d.Routine == "coerce_to_boolean":
-		own.Code = "42K09"
-		own.Message = strings.Replace(d.Message, "argument of WHERE", "predicate", 1)
-		own.Detail = "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN"
-	case d.Code == "42703" && d.Detail == "":
-		own.Detail = "UNRESOLVED_COLUMN.WITH_SUGGESTION"
-	}
-	return &own
+	return pgdiag.Edited(err, func(d *pgdiag.Diagnostic) {
+		d.Message = strings.Replace(d.Message, " in WHERE", " in a predicate", 1)
+		d.Hint = strings.ReplaceAll(d.Hint, rewrite.TargetAlias+".", "")
+		switch {
+		case d.Code == "42601" && d.Position == 0:
+			// Postgres stumbles over the bracket that we closed behind it.
+			d.Message = "syntax error at the end of the predicate"
+			behind := p.statement[p.typed.Offset+len(strings.TrimRight(p.typed.Text, blanks)):]
+			d.Position = rewrite.CharPosition(p.statement, len(p.statement)-len(strings.TrimLeft(behind, blanks)))
+		case d.Code == "42803" || d.Code == "42P20":
+			d.Code = "42903"
+			d.Detail = "INVALID_WHERE_CONDITION"
+			d.Hint = "A predicate selects rows of the target one by one; compute the value in the flow's query and name its column."
+		case isNotBoolean(d):
+			d.Code = "42K09"
+			d.Message = strings.Replace(d.Message, "argument of WHERE", "predicate", 1)
+			d.Detail = "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN"
+		case d.Code == "42703" && d.Detail == "":
+			d.Detail = "UNRESOLVED_COLUMN.WITH_SUGGESTION"
+		}
+	})
 }
 
 // isVolatile reports whether the predicate may have other values each time it

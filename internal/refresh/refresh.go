@@ -2,7 +2,6 @@ package refresh
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/rwproxy/rwproxy/flowstate"
@@ -134,28 +133,26 @@ func lockTable(ctx context.Context, s pgsession.Session, name, mode string) erro
 // viewError adds the way out when the client may not read the flow's view,
 // which only its author may at first.
 func viewError(err error, view string) error {
-	var d *pgdiag.Diagnostic
-	if !errors.As(err, &d) || d.Code != "42501" {
-		return withoutPosition(err)
-	}
-	own := *d
-	own.Hint = "A role that refreshes needs SELECT, INSERT and DELETE on the table, and its owner's GRANT SELECT ON " + view + "."
-	return &own
+	return pgdiag.Edited(err, func(d *pgdiag.Diagnostic) {
+		if d.Position = 0; d.Code == "42501" {
+			d.Hint = "A role that refreshes needs SELECT, INSERT and DELETE on the table, and its owner's GRANT SELECT ON " + view + "."
+		}
+	})
 }
 
-// attempts is how often a refresh that owns its transaction is tried when it
+// attempts is how often a statement that owns its transaction is tried when it
 // meets another writer of the same rows.
 const attempts = 3
 
-// owned refreshes in a transaction of its own, and tries again when another
-// writer of the same rows was first.
-func (r *run) owned(ctx context.Context) error {
-	for attempt := 1; ; attempt++ {
-		err := r.attempt(ctx, attempt == attempts)
-		if err == nil {
-			return nil
-		}
-		if attempt == attempts || ctx.Err() != nil || !retryable(pgdiag.Code(err), attempt) {
+// owned refreshes in a transaction of its own.
+func (r *run) owned(ctx context.Context) error { return retried(ctx, r.attempt) }
+
+// retried runs attempt, a transaction of its own, and runs it again when another
+// writer of the same rows was first; the last time it is to keep others out.
+func retried(ctx context.Context, attempt func(ctx context.Context, exclusive bool) error) error {
+	for n := 1; ; n++ {
+		err := attempt(ctx, n == attempts)
+		if err == nil || n == attempts || ctx.Err() != nil || !retryable(pgdiag.Code(err), n) {
 			return err
 		}
 	}

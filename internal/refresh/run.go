@@ -145,9 +145,7 @@ func (r *run) delete(ctx context.Context, w rewrite.Window) (err error) {
 	if err != nil || rows[0][0].Text == "f" {
 		return err
 	}
-	return pgdiag.New("55000", fmt.Sprintf("rows of table %q were not deleted", r.target.Name)).
-		WithDetail("A trigger of the table keeps rows that the refresh has to replace; writing them again would double them.").
-		WithHint("Disable the BEFORE DELETE trigger, or let it return OLD.")
+	return rowsKept(r.target.Name)
 }
 
 func (r *run) insert(ctx context.Context, w rewrite.Window) (err error) {

@@ -35,9 +35,7 @@ func (e *Engine) ensureInstalled(ctx context.Context, c Client) error {
 // are removed first.
 func (e *Engine) lookup(ctx context.Context, c Client, statement string, name rewrite.Name) (*flowstate.Target, error) {
 	if name.Catalog != "" && name.Catalog != c.Database() {
-		return nil, pgdiag.New("0A000", "cross-database references are not implemented").
-			WithHint("Connect to the database that holds the table.").
-			At(rewrite.CharPosition(statement, name.Offset))
+		return nil, crossDatabase(statement, name)
 	}
 	installed, err := e.service.Installed(ctx, c, c.Database())
 	switch {

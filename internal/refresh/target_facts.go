@@ -29,17 +29,24 @@ func readTargetFacts(ctx context.Context, s pgsession.Session, target uint32) (t
 	return targetFacts{beforeInsert: is(0), beforeDelete: is(1), rules: is(2), rowSecurity: is(3)}, nil
 }
 
-// refuse refuses a target whose rows a refresh cannot be sure to replace.
+// refuse refuses a target whose rows a statement cannot be sure to replace.
 func (f targetFacts) refuse(name string) error {
 	switch {
 	case f.rowSecurity:
 		return pgdiag.New("42501", fmt.Sprintf("row-level security hides rows of table %q from this role", name)).
-			WithDetail("A refresh deletes the rows that it can see; those it cannot see would be doubled.").
-			WithHint("Refresh as the table's owner, or as a role with BYPASSRLS.")
+			WithDetail("Rows that it may not see or delete would stay beside those that replace them.").
+			WithHint("Use the role of the table's owner, or one with BYPASSRLS.")
 	case f.rules:
 		return pgdiag.New("0A000", fmt.Sprintf("table %q has rules on INSERT or DELETE", name)).
-			WithDetail("A rule replaces what a refresh does by something else.").
+			WithDetail("A rule does something else than to replace rows.").
 			WithHint("Use triggers instead of rules.")
 	}
 	return nil
+}
+
+// rowsKept is the error for rows that were to be deleted and are still there.
+func rowsKept(table string) *pgdiag.Diagnostic {
+	return pgdiag.New("55000", fmt.Sprintf("rows of table %q were not deleted", table)).
+		WithDetail("A trigger of the table keeps rows that are to be replaced; the new ones would be there beside them.").
+		WithHint("Disable the BEFORE DELETE trigger, or let it return OLD.")
 }
