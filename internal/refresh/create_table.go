@@ -79,23 +79,21 @@ func (e *Engine) createNew(ctx context.Context, c Client, st *rewrite.CreateStre
 	return run.settle(ctx, err)
 }
 
-// creationName is the schema and name of a table that is to be created.
+// creationName is the schema and name of a table that is to be created, in
+// this database: looking for it has refused another.
 func creationName(ctx context.Context, s pgsession.Session, st *rewrite.CreateStreamingTable) (rewrite.Name, error) {
 	name := st.Target
-	rows, err := s.Query(ctx, "select pg_catalog.current_database(), pg_catalog.current_schema()")
+	rows, err := s.Query(ctx, "select pg_catalog.current_schema()")
 	if err != nil {
 		return name, err
 	}
-	if name.Catalog != "" && name.Catalog != rows[0][0].Text {
-		return name, crossDatabase(st.Text, name)
-	}
 	name.Catalog = ""
 	if name.Schema == "" {
-		if rows[0][1].Null {
+		if rows[0][0].Null {
 			return name, pgdiag.New("3F000", "no schema has been selected to create in").
 				At(rewrite.CharPosition(st.Text, name.Offset))
 		}
-		name.Schema = rows[0][1].Text
+		name.Schema = rows[0][0].Text
 	}
 	if name.Schema == "pg_temp" || strings.HasPrefix(name.Schema, "pg_temp_") {
 		return name, pgdiag.New("0A000", "a streaming table cannot be temporary").

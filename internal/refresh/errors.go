@@ -51,7 +51,7 @@ func isNotBoolean(d *pgdiag.Diagnostic) bool {
 // crossDatabase refuses a name in another database than the session's.
 func crossDatabase(statement string, name rewrite.Name) *pgdiag.Diagnostic {
 	return pgdiag.New("0A000", "cross-database references are not implemented").
-		WithHint("Connect to the database that the table is in, or is to be in.").
+		WithHint("Connect to the database that holds the table.").
 		At(rewrite.CharPosition(statement, name.Offset))
 }
 
