@@ -105,10 +105,22 @@ func TestSelectiveOverwriteInAPipeline(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.want(salesIDs, "1 4 5 7")
-	if err := send(`delete from sales where id = 1`, `insert into sales replace where region = 'n' select * from fresh`); err == nil {
-		t.Error("the row outside the window was written")
+	for _, fails := range [][]string{
+		{`delete from sales where id = 1`, `insert into sales replace where region = 'n' select * from fresh`},
+		{`insert overwrite sales select * from fresh`, `select 1 / 0`},
+		{`insert into sales replace where true select * from fresh`, `selec`},
+		{`insert into sales replace using (id) select * from fresh`, `insert into sales replace where region = 'n' select * from fresh`},
+		{`insert overwrite sales select * from fresh`, `refresh streaming table sales`},
+	} {
+		if err := send(fails...); err == nil {
+			t.Errorf("%q has no error", fails)
+		}
+		s.want(salesIDs, "1 4 5 7")
 	}
-	s.want(salesIDs, "1 4 5 7")
+	if err := send(`insert overwrite sales select * from fresh`, `update sales set id = id + 100`); err != nil {
+		t.Fatal(err)
+	}
+	s.want(salesIDs, "105 106 107")
 }
 
 func TestThePreparedFormOfASelectiveOverwriteIsDescribed(t *testing.T) {

@@ -213,29 +213,19 @@ func (s *session) passParse(size int) error {
 
 func (s *session) takeBind(size int) error {
 	s.batch.open = true
-	tracked := s.tracking()
-	whole := tracked && size <= maxBuffered
-	n := min(size, headerSize+1)
 	switch {
-	case whole:
-		n = size
-	case tracked && s.inLoop:
-		return errNotHere
-	}
-	message, err := s.in.peek(n)
-	if err != nil {
-		return err
-	}
-	if len(message) > headerSize && message[headerSize] != 0 {
-		s.batch.portals++
-	}
-	switch {
-	case whole:
-	case tracked:
-		return s.takeHugeBind(size)
-	default:
+	case !s.tracking():
 		s.owe(owesBind, nil)
 		return s.pass(size)
+	case size > maxBuffered:
+		if s.inLoop {
+			return errNotHere
+		}
+		return s.takeHugeBind(size)
+	}
+	message, err := s.in.peek(size)
+	if err != nil {
+		return err
 	}
 	bind := parseBind(message[headerSize:])
 	s.mu.Lock()

@@ -55,7 +55,7 @@
 //     closed by Flush, in one transaction, with the answers that a Query shows.
 //   - A Parse becomes the Parse of the statement's shadow, so that Bind,
 //     Describe, Close and names stay Postgres's own. Execute runs the handler:
-//     in a transaction of its own if nothing else is open since the last Sync,
+//     in a transaction of its own if it is all that runs between two Syncs,
 //     else joined to the client's (extended.go).
 //
 // A statement with parameters is parsed in two steps: the handler says what

@@ -1,6 +1,11 @@
 package server
 
 import (
+	"encoding/binary"
+	"errors"
+	"os"
+	"time"
+
 	"github.com/jackc/pgproto3/v2"
 
 	"github.com/rwproxy/rwproxy/internal/pgdiag"
@@ -93,15 +98,74 @@ func (s *session) executePortal(name string, limit, size int) error {
 		s.in.take(size)
 		return s.failJoined(shifted(refusal, p.prepared.shift))
 	}
-	others := s.batch.portals
-	if name != "" {
-		others--
+	if rewrite.RunsNatively(p.prepared.statement) || status != statusIdle || s.batch.executed {
+		return s.executeJoined(p, limit, size)
 	}
-	if rewrite.RunsNatively(p.prepared.statement) || status != statusIdle || s.batch.executed || others > 0 {
+	switch ends, err := s.endsPipeline(size); {
+	case err != nil:
+		return err
+	case !ends:
 		return s.executeJoined(p, limit, size)
 	}
 	s.in.take(size)
-	return s.executeAlone(name, p, limit)
+	return s.executeAlone(p, limit)
+}
+
+// followUp is how long a client that has sent Execute and waits for no answer
+// is given to send what comes next.
+const followUp = time.Second
+
+// endsPipeline reports that nothing runs between the client's next message, of
+// the given size, and its next Sync: it may then have a transaction of its own.
+// Closing names runs nothing. A client that sends Flush, or for some time
+// nothing, may go on with its pipeline.
+func (s *session) endsPipeline(size int) (bool, error) {
+	if err := s.up.Flush(); err != nil {
+		return false, err
+	}
+	patience := time.Now().Add(followUp)
+	for at := size; at < maxNames; {
+		if had, err := s.readUntil(at+1, patience); !had || err != nil {
+			return false, err
+		}
+		switch s.in.buf[s.in.r+at] {
+		case msgSync:
+			return true, nil
+		case msgClose:
+		default:
+			return false, nil
+		}
+		if had, err := s.readUntil(at+headerSize, patience); !had || err != nil {
+			return false, err
+		}
+		length := int32(binary.BigEndian.Uint32(s.in.buf[s.in.r+at+1:]))
+		if length < 4 {
+			return false, nil // an error, when its turn comes
+		}
+		at += 1 + int(length)
+	}
+	return false, nil
+}
+
+// readUntil reads the client ahead until n bytes are there to be taken; false
+// if they are not at the given time.
+func (s *session) readUntil(n int, patience time.Time) (bool, error) {
+	// Lifted here and then looked at, so that no call is missed.
+	defer func() { _ = s.client.SetReadDeadline(time.Time{}) }()
+	for s.in.w-s.in.r < n {
+		if err := s.client.SetReadDeadline(patience); err != nil {
+			return false, err
+		}
+		switch err := s.in.read(); {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			if !time.Now().Before(patience) {
+				return false, nil
+			}
+		case err != nil:
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // stillOurs asks Postgres whether a named statement is the shadow that it was
@@ -144,7 +208,7 @@ func (s *session) executeJoined(p *portal, limit, size int) error {
 
 // executeAlone runs a statement that may have a transaction of its own: the
 // implicit one, in which nothing was executed, is ended first.
-func (s *session) executeAlone(name string, p *portal, limit int) error {
+func (s *session) executeAlone(p *portal, limit int) error {
 	stop := s.watch()
 	r, err := s.inject(step{owesSync, &pgproto3.Sync{}})
 	stop()
@@ -164,10 +228,6 @@ func (s *session) executeAlone(name string, p *portal, limit int) error {
 		s.swallow = true
 		return s.sendClient(p.refused(refusal).ErrorResponse())
 	}
-	// Its shadow is gone, but for the client it is there until the next Sync.
-	s.mu.Lock()
-	s.portals[name] = p
-	s.mu.Unlock()
 	p.outcome = &outcome
 	return s.sendRows(p, limit)
 }

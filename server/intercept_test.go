@@ -94,8 +94,16 @@ func TestAnInterceptedStatementInTheExtendedProtocol(t *testing.T) {
 		log      string
 	}{
 		"alone":                         {[][]pgproto3.FrontendMessage{refresh("good"), sync}, done + " ZI", "good"},
-		"after a Flush":                 {[][]pgproto3.FrontendMessage{refresh("good"), flush, sync}, done + " ZI", "good"},
-		"two in a pipeline":             {[][]pgproto3.FrontendMessage{refresh("good"), refresh("good"), sync}, done + " " + done + " ZI", "good, good"},
+		"a Flush after it":              {[][]pgproto3.FrontendMessage{refresh("good"), flush, sync}, done + " ZI", "good joined"},
+		"a Flush, and an error":         {[][]pgproto3.FrontendMessage{refresh("good"), flush, run("select 1/0"), sync}, done + " 1 E(22012) ZI", ""},
+		"names closed after it":         {[][]pgproto3.FrontendMessage{refresh("good"), {&pgproto3.Close{ObjectType: 'P'}, &pgproto3.Close{ObjectType: 'S', Name: "none"}}, sync}, done + " 3 3 ZI", "good"},
+		"names closed, and an error":    {[][]pgproto3.FrontendMessage{refresh("good"), {&pgproto3.Close{ObjectType: 'P'}}, run("select 1/0"), sync}, done + " 3 1 E(22012) ZI", ""},
+		"an error after it":             {[][]pgproto3.FrontendMessage{refresh("good"), run("select 1/0"), sync}, done + " 1 E(22012) ZI", ""},
+		"an error in a Parse after it":  {[][]pgproto3.FrontendMessage{refresh("good"), run("selec"), sync}, done + " E(42601) ZI", ""},
+		"an error in a Query after it":  {[][]pgproto3.FrontendMessage{refresh("good"), {&pgproto3.Query{String: "select 1/0"}}, sync}, done + " E(22012) ZI ZI", ""},
+		"another statement after it":    {[][]pgproto3.FrontendMessage{refresh("good"), run("select 1"), sync}, done + " 1 2 T D C(SELECT 1) ZI", "good joined"},
+		"two in a pipeline":             {[][]pgproto3.FrontendMessage{refresh("good"), refresh("good"), sync}, done + " " + done + " ZI", "good joined, good joined"},
+		"the second of two is refused":  {[][]pgproto3.FrontendMessage{refresh("good"), refresh("refused"), sync}, done + " 1 2 n E(55000) ZI", ""},
 		"two pipelines":                 {[][]pgproto3.FrontendMessage{refresh("good"), sync, refresh("good"), sync}, done + " ZI " + done + " ZI", "good, good"},
 		"after another statement":       {[][]pgproto3.FrontendMessage{run("select 1"), refresh("good"), sync}, "1 2 T D C(SELECT 1) " + done + " ZI", "good joined"},
 		"joined, and an error after it": {[][]pgproto3.FrontendMessage{run("select 1"), refresh("good"), run("select 1/0"), sync}, "1 2 T D C(SELECT 1) " + done + " 1 E(22012) ZI", ""},
@@ -121,10 +129,10 @@ func TestAnInterceptedStatementInTheExtendedProtocol(t *testing.T) {
 		"closed":                          {[][]pgproto3.FrontendMessage{named, {&pgproto3.Close{ObjectType: 'S', Name: "s"}, &pgproto3.Parse{Name: "s", Query: "select 1"}}, execute, sync}, "1 3 1 2 D C(SELECT 1) ZI", ""},
 		"deallocated":                     {[][]pgproto3.FrontendMessage{named, sync, {&pgproto3.Query{String: "deallocate all"}}, execute, sync}, "1 ZI C(DEALLOCATE ALL) ZI E(26000) ZI", ""},
 		"its name taken in SQL":           {[][]pgproto3.FrontendMessage{named, sync, {&pgproto3.Query{String: "deallocate s"}, &pgproto3.Query{String: "prepare s as select 5"}}, execute, sync}, "1 ZI C(DEALLOCATE) ZI C(PREPARE) ZI 2 D C(SELECT 1) ZI", ""},
-		"the unnamed statement survives":  {[][]pgproto3.FrontendMessage{named, {&pgproto3.Parse{Query: "select 7"}, &pgproto3.Bind{DestinationPortal: "q", PreparedStatement: "s"}, &pgproto3.Execute{Portal: "q"}, &pgproto3.Bind{}, &pgproto3.Execute{}}, sync}, "1 1 2 C(REFRESH STREAMING TABLE) 2 D C(SELECT 1) ZI", "good"},
+		"the unnamed statement survives":  {[][]pgproto3.FrontendMessage{named, {&pgproto3.Parse{Query: "select 7"}, &pgproto3.Bind{DestinationPortal: "q", PreparedStatement: "s"}, &pgproto3.Execute{Portal: "q"}, &pgproto3.Bind{}, &pgproto3.Execute{}}, sync}, "1 1 2 C(REFRESH STREAMING TABLE) 2 D C(SELECT 1) ZI", "good joined"},
 		"a Query in the middle":           {[][]pgproto3.FrontendMessage{run("select 1"), {&pgproto3.Query{String: refreshGood}}, sync}, "1 2 T D C(SELECT 1) C(REFRESH STREAMING TABLE) ZI ZI", "good joined"},
 		"several statements in one Parse": {[][]pgproto3.FrontendMessage{run("select 1; " + refreshGood), sync}, "E(42601) ZI", ""},
-		"executed again":                  {[][]pgproto3.FrontendMessage{refresh("good"), {&pgproto3.Execute{}}, sync}, done + " E(55000) ZI", "good"},
+		"executed again":                  {[][]pgproto3.FrontendMessage{refresh("good"), {&pgproto3.Execute{}}, sync}, done + " E(55000) ZI", ""},
 		"closed by its portal's name":     {[][]pgproto3.FrontendMessage{named, {&pgproto3.Bind{DestinationPortal: "p", PreparedStatement: "s"}, &pgproto3.Close{ObjectType: 'P', Name: "p"}, &pgproto3.Execute{Portal: "p"}}, sync}, "1 2 3 E(34000) ZI", ""},
 	}
 	for name, test := range tests {

@@ -379,7 +379,7 @@ func TestParametersInAPipelineAndABlock(t *testing.T) {
 	w.until('Z')
 	w.send(batch(&pgproto3.Bind{PreparedStatement: "s", Parameters: [][]byte{[]byte("6")}}, &pgproto3.Execute{}, &pgproto3.Sync{}))
 	wantShape(t, w.until('Z'), "2 C(REFRESH STREAMING TABLE) ZI")
-	const want = "mine, 1 id = ('7'::pg_catalog.int4), 0 id = ('1'::pg_catalog.int4), 0 id = ('2'::pg_catalog.int4), 0 id = ('6'::pg_catalog.int4)"
+	const want = "mine, 1 id = ('7'::pg_catalog.int4), 0 id = ('6'::pg_catalog.int4)"
 	if got := value(t, direct, "select string_agg(case predicate when 'mine' then '' else matched || ' ' end || predicate, ', ') from log"); got != want {
 		t.Errorf("log holds %s\nwant %s", got, want)
 	}

@@ -70,6 +70,21 @@ func TestAnErrorOfOursIsSentAtOnceAndTheRestIsSkipped(t *testing.T) {
 	}
 }
 
+func TestAStatementOfOursIsPartOfAPipelineWhoseClientIsSlow(t *testing.T) {
+	t.Parallel()
+	w, direct := intercepting(t)
+	w.send(batch(run(refreshGood)...))
+	wantShape(t, w.until('C'), "1 2 n C(REFRESH STREAMING TABLE)")
+	w.send(withSync(run("select 1/0")...))
+	wantShape(t, w.until('Z'), "1 E(22012) ZI")
+	wantLog(t, direct, "")
+	w.send(batch(run(refreshGood)...))
+	wantShape(t, w.until('C'), "1 2 n C(REFRESH STREAMING TABLE)")
+	w.conn.Close()
+	eventually(t, "the backend ends", w.backendIsGone(direct))
+	wantLog(t, direct, "")
+}
+
 func TestNotificationsReachAnIdleClient(t *testing.T) {
 	t.Parallel()
 	w, direct := intercepting(t)
@@ -158,7 +173,7 @@ func TestCopyAroundOurs(t *testing.T) {
 		"in, extended":      {[]step{{batch(append(run("copy log from stdin"), &pgproto3.Flush{})...), "G"}, {join(batch(data, done), withSync(run(refreshGood)...)), "Z"}}, "1 2 n G C(COPY 1) 1 2 n C(REFRESH STREAMING TABLE) ZI", "copied, good joined"},
 		"out, in front":     {[]step{{query("copy (select 1) to stdout; " + refreshGood), "Z"}}, "H d c C(COPY 1) C(REFRESH STREAMING TABLE) ZI", "good joined"},
 		"out, behind":       {[]step{{query(refreshGood + "; copy log to stdout"), "Z"}}, "C(REFRESH STREAMING TABLE) H d c C(COPY 1) ZI", "good joined"},
-		"out, extended":     {[]step{{withSync(concat(run(refreshGood), run("copy log to stdout"))...), "Z"}}, "1 2 n C(REFRESH STREAMING TABLE) 1 2 n H d c C(COPY 1) ZI", "good"},
+		"out, extended":     {[]step{{withSync(concat(run(refreshGood), run("copy log to stdout"))...), "Z"}}, "1 2 n C(REFRESH STREAMING TABLE) 1 2 n H d c C(COPY 1) ZI", "good joined"},
 		"out, that fails":   {[]step{{query(refreshGood + "; copy (select 1 / (2 - n) from generate_series(1, 2) n) to stdout"), "Z"}}, "C(REFRESH STREAMING TABLE) H d E(22012) ZI", ""},
 		"ours in its data":  {[]step{{query("copy log from stdin"), "G"}, {batch(&pgproto3.CopyData{Data: []byte(refreshGood + "\tf\n")}, done), "Z"}}, "G C(COPY 1) ZI", refreshGood},
 		"binary, in front":  {[]step{{query("copy (select 1) to stdout (format binary); " + refreshGood), "Z"}}, "H d d c C(COPY 1) C(REFRESH STREAMING TABLE) ZI", "good joined"},

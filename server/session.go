@@ -97,7 +97,6 @@ type session struct {
 type batch struct {
 	open     bool // anything in the extended protocol
 	executed bool // an Execute
-	portals  int  // named portals bound
 }
 
 func newSession(server *Server, client, backend net.Conn, first startup, log *zap.Logger) *session {
