@@ -75,6 +75,10 @@ type Flow struct {
 	Condition         string // the predicate as PostgreSQL, over the target's bare columns
 	PredicateVolatile bool   // the predicate calls a volatile function
 	Query             string // as typed
+	// PredicateColumns are the columns of the target that the predicate reads:
+	// a write to the target by others than refreshes is logged with their
+	// values. They are written, not read by Lookup.
+	PredicateColumns []string
 }
 
 // Lookup returns the relation of a name as the session resolves it, nil if
@@ -216,7 +220,8 @@ func (r *request) flow(f *Flow) *request {
 		text("predicate", f.Predicate).
 		text("condition", f.Condition).
 		boolean("condition_volatile", f.PredicateVolatile).
-		text("query", f.Query)
+		text("query", f.Query).
+		list("predicate_columns", f.PredicateColumns)
 }
 
 func pointer(v pgsession.Value) *string {

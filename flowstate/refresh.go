@@ -2,6 +2,7 @@ package flowstate
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/rwproxy/rwproxy/internal/pgdiag"
@@ -66,13 +67,29 @@ type PlanRecord struct {
 	Reason    string // of a full recompute, else ""
 	Window    string // the predicate of the window, resolved
 	Applied   string // the predicate that DELETE and INSERT use
+	// Issues are what speaks against writing less, each with the reason that
+	// it gives. Without any, Reason is the only one.
+	Issues []Issue
+}
+
+// Issue is one obstacle to an incremental refresh; what it is not about is "".
+type Issue struct {
+	Type     string `json:"issue_type"` // a reason of a full recompute
+	Table    string `json:"table,omitempty"`
+	Column   string `json:"column,omitempty"`
+	Function string `json:"function,omitempty"`
 }
 
 // Plan records what the refresh is going to do. It belongs to the transaction
 // that writes the table, and is called again when that is retried.
 func Plan(ctx context.Context, s pgsession.Session, id string, p PlanRecord) error {
-	_, err := newRequest("plan_refresh").
+	issues, err := json.Marshal(append([]Issue{}, p.Issues...))
+	if err != nil {
+		return err
+	}
+	_, err = newRequest("plan_refresh").
 		text("id", id).
+		json("issues", issues).
 		text("technique", p.Technique).
 		optional("reason", p.Reason).
 		text("window_predicate", p.Window).

@@ -71,6 +71,14 @@ func (r *request) list(name string, values []string) *request {
 	return r.field(name, "pg_catalog.to_jsonb("+r.parameter(append([]string{}, values...))+"::pg_catalog.text[])")
 }
 
+// json is a JSON document, null when there is none.
+func (r *request) json(name string, document []byte) *request {
+	if document == nil {
+		return r
+	}
+	return r.field(name, r.parameter(string(document))+"::pg_catalog.jsonb")
+}
+
 func (r *request) object(name string, values map[string]string) *request {
 	keys, texts := make([]string, 0, len(values)), make([]string, 0, len(values))
 	for k, v := range values {

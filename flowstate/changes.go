@@ -1,0 +1,118 @@
+package flowstate
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/rwproxy/rwproxy/internal/pgsession"
+)
+
+// Changes is what has happened since the last refresh of a flow's own window.
+type Changes struct {
+	HasCursor         bool            // there was such a refresh; the rest is about the time since
+	ClusterChanged    bool            // it was on another database cluster
+	Fingerprint       string          // of the definitions now
+	CursorFingerprint string          // of the definitions then, "" without a cursor
+	Proof             json.RawMessage // [StoredProof].Detail, nil unless it has this Fingerprint
+	Sources           []SourceChanges // every table that the view reads, through views too
+	TargetTracked     bool            // writes to the target are recorded
+	// External is a relation as SQL, "" if it is empty: the columns of the
+	// predicate, under their own names, of the target's rows that others than
+	// refreshes wrote, old and new. The session may read it.
+	External string
+	// ExternalUnknown reports that others wrote rows whose values are not known.
+	ExternalUnknown bool
+}
+
+// SourceChanges is what has happened to one table.
+type SourceChanges struct {
+	OID      uint32
+	Name     string // with its schema, quoted where needed
+	Tracked  bool   // every change since the last refresh is recorded
+	Obstacle string // why not, as one clause
+	Changed  bool
+	Rows     int64 // how many rows of the log tell so
+	// Route is the index of the first usable route of the proof, -1 if none is,
+	// and Keys are the tuples that it leads to, at most [MaxKeys].
+	Route int
+	Keys  [][]pgsession.Value
+}
+
+// MaxKeys is how many tuples a route may lead to: more are not worth
+// narrowing for.
+const MaxKeys = 2000
+
+// ReadChanges returns what has changed for the flow of a target. The session is
+// in a transaction, whose settings are those of the flow, and has locked the
+// flow's sources. id is the refresh that is to take the changes in: its cursor
+// is set to the snapshot that they were read in. Without one, "", nothing is
+// written. Errors as [Start].
+func ReadChanges(ctx context.Context, s pgsession.Session, target uint32, id string) (*Changes, error) {
+	row, err := newRequest("read_changes").
+		number("target", int64(target)).
+		optional("id", id).
+		number("limit", MaxKeys).
+		send(ctx, s, "changes")
+	if err != nil {
+		return nil, err
+	}
+	var read struct {
+		HasCursor         bool            `json:"has_cursor"`
+		ClusterChanged    bool            `json:"cluster_changed"`
+		Fingerprint       string          `json:"fingerprint"`
+		CursorFingerprint string          `json:"cursor_fingerprint"`
+		Proof             json.RawMessage `json:"proof"`
+		TargetTracked     bool            `json:"target_tracked"`
+		External          string          `json:"external"`
+		ExternalUnknown   bool            `json:"external_unknown"`
+		Sources           []struct {
+			OID      uint32      `json:"oid"`
+			Name     string      `json:"name"`
+			Obstacle *string     `json:"obstacle"`
+			Rows     int64       `json:"rows"`
+			Route    int         `json:"route"`
+			Keys     [][]*string `json:"keys"`
+		} `json:"sources"`
+	}
+	if err := json.Unmarshal([]byte(row["changes"].Text), &read); err != nil {
+		return nil, fmt.Errorf("changes of a flow: %w", err)
+	}
+	c := &Changes{
+		HasCursor:         read.HasCursor,
+		ClusterChanged:    read.ClusterChanged,
+		Fingerprint:       read.Fingerprint,
+		CursorFingerprint: read.CursorFingerprint,
+		TargetTracked:     read.TargetTracked,
+		External:          read.External,
+		ExternalUnknown:   read.ExternalUnknown,
+	}
+	if string(read.Proof) != "null" {
+		c.Proof = read.Proof
+	}
+	for _, source := range read.Sources {
+		changes := SourceChanges{
+			OID:     source.OID,
+			Name:    source.Name,
+			Tracked: source.Obstacle == nil,
+			Changed: source.Rows > 0,
+			Rows:    source.Rows,
+			Route:   source.Route,
+			Keys:    make([][]pgsession.Value, len(source.Keys)),
+		}
+		if source.Obstacle != nil {
+			changes.Obstacle = *source.Obstacle
+		}
+		for i, tuple := range source.Keys {
+			for _, value := range tuple {
+				v := pgsession.Value{Null: value == nil}
+				if value != nil {
+					v.Text = *value
+				}
+				changes.Keys[i] = append(changes.Keys[i], v)
+			}
+		}
+		c.Sources = append(c.Sources, changes)
+	}
+	return c, nil
+}
