@@ -19,6 +19,8 @@ const (
 	dropFlow
 	alterStreamingTable
 	explainRefresh
+	explainInsert
+	prepare // PREPARE … AS a statement of ours
 	insert
 	describe
 	showCreateTable
@@ -70,10 +72,14 @@ func headOf(l lexer) form {
 	l.backticks = true
 	start := l
 	words := l.words(longestHead, "CREATE", "REFRESH", "DROP", "ALTER", "EXPLAIN", "INSERT", "WITH",
-		"DESCRIBE", "DESC", "SHOW", "RESTORE", "GRANT", "REVOKE")
+		"DESCRIBE", "DESC", "SHOW", "RESTORE", "GRANT", "REVOKE", "PREPARE")
 	switch {
 	case len(words) == 0:
 		return native
+	case isKeyword(words[0], "PREPARE"):
+		return formIf(l.prepares(), prepare)
+	case isKeyword(words[0], "EXPLAIN") && start.explainsInsert():
+		return explainInsert
 	case isKeyword(words[0], "EXPLAIN"):
 		return formIf(l.explained(), explainRefresh)
 	case isAnyKeyword(words[0], "INSERT", "WITH"):
@@ -98,7 +104,7 @@ func formIf(ours bool, f form) form {
 }
 
 // words returns up to n of the words at l, none if the first is not one of
-// firsts. After EXPLAIN it stops. l moves past the words.
+// firsts. After EXPLAIN and PREPARE it stops. l moves past the words.
 func (l *lexer) words(n int, firsts ...string) []string {
 	var words []string
 	for len(words) < n {
@@ -113,7 +119,7 @@ func (l *lexer) words(n int, firsts ...string) []string {
 			return nil
 		}
 		words = append(words, word)
-		if isKeyword(words[0], "EXPLAIN") {
+		if isAnyKeyword(words[0], "EXPLAIN", "PREPARE") {
 			break
 		}
 	}
@@ -146,6 +152,48 @@ func (l *lexer) explained() bool {
 			return false
 		}
 	}
+}
+
+// explainsInsert reports that the EXPLAIN at l is of an INSERT of ours.
+func (l *lexer) explainsInsert() bool {
+	l.head() // EXPLAIN
+	for {
+		if l.followedBy("INSERT", "WITH") {
+			return l.isOurInsert()
+		}
+		switch _, text := l.head(); {
+		case text == "(":
+			if !l.skipGroup() {
+				return false
+			}
+		case !isAnyKeyword(text, "ANALYZE", "ANALYSE", "VERBOSE"):
+			return false
+		}
+	}
+}
+
+// prepares reports that behind PREPARE, at l, there are a name and a statement
+// that only we have.
+func (l *lexer) prepares() bool {
+	token, _ := l.head()
+	if !isNameToken(token) {
+		return false
+	}
+	_, text := l.head()
+	if text == "(" {
+		if !l.skipGroup() {
+			return false
+		}
+		_, text = l.head()
+	}
+	if !isKeyword(text, "AS") {
+		return false
+	}
+	switch headOf(*l) {
+	case createStreamingTable, createFlow, refreshTable, dropStreamingTable, alterStreamingTable, insert:
+		return true
+	}
+	return false
 }
 
 // grantsRefresh reports that the GRANT or REVOKE at l names a privilege REFRESH.

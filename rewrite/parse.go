@@ -82,6 +82,12 @@ func (p *parser) refuse(form form) error {
 	case dropFlow:
 		return p.unsupported(0, "DROP FLOW", "DROP TABLE of its target drops a flow; "+
 			"CREATE OR REFRESH STREAMING TABLE changes it.")
+	case explainInsert:
+		return p.unsupported(0, "EXPLAIN of an INSERT that PostgreSQL does not have",
+			"Explain its query by itself, and a DELETE with its condition for the rows that it replaces.")
+	case prepare:
+		return p.unsupported(0, "PREPARE of a statement that PostgreSQL does not have",
+			"Run it as it is, or have the driver prepare it: the extended protocol does, with parameters.")
 	case createOrReplaceMaterializedView:
 		return p.unsupported(2, "CREATE OR REPLACE MATERIALIZED VIEW", "Use DROP MATERIALIZED VIEW and CREATE MATERIALIZED VIEW.")
 	default:
