@@ -147,3 +147,52 @@ func TestDescribingNeedsTheRightToRead(t *testing.T) {
 	r.fails("42501", `select * from event_log(table(totals))`)
 	r.fails("42501", `alter streaming table totals set tblproperties ('a' = 'b')`)
 }
+
+// A driver learns the columns of a statement, and what is wrong with it, when it
+// prepares it.
+func TestStatementsThatDescribeArePreparedAsPostgresPreparesItsOwn(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	s, direct := connect(t, d.url), connect(t, d.direct)
+	prepare := func(s *session, sql string) (*pgconn.StatementDescription, error) {
+		return s.conn.Prepare(t.Context(), "", sql, nil)
+	}
+	s.exec(`create table plain (a integer)`)
+	for _, installed := range []bool{false, true} {
+		if installed {
+			s.createTotals()
+		}
+		for _, statement := range []string{
+			`describe plain`, `describe nowhere`, `show create table plain`, `show tblproperties nowhere`, `describe history plain`,
+			`select * from event_log(table(plain)) where id = $1`, `select 'ä' from event_log(table(nowhere))`,
+		} {
+			_, want := prepare(direct, statement)
+			_, got := prepare(s, statement)
+			if diff := cmp.Diff(postgresError(want), postgresError(got), cmpopts.IgnoreUnexported(pgconn.PgError{})); diff != "" {
+				t.Errorf("%s (-Postgres +rwproxy)\n%s", statement, diff)
+			}
+		}
+	}
+	for statement, want := range map[string]string{
+		`describe totals nothing`:                                     "42703 nothing",
+		`describe totals as json`:                                     "0A000 as json",
+		`show tblproperties totals extended`:                          "42601 extended",
+		`describe history totals limit $1`:                            "42601 $1",
+		`select 1, nothing from event_log(table(totals))`:             "42703 nothing from event_log(table(totals))",
+		`select * from event_log(table(totals)) where level = $1 $2`:  "42601 $2",
+		`select id from event_log(table(totals)) where sequence > $1`: "",
+		`describe extended totals`:                                    "",
+	} {
+		described, err := prepare(s, statement)
+		got := ""
+		if e := postgresError(err); e != nil {
+			got = e.Code + " " + string([]rune(statement)[e.Position-1:])
+		}
+		if got != want {
+			t.Errorf("%s: got %q, want %q: %v", statement, got, want, err)
+		}
+		if parameters := strings.Count(statement, "$"); err == nil && (len(described.Fields) == 0 || len(described.ParamOIDs) != parameters) {
+			t.Errorf("%s: %+v", statement, described)
+		}
+	}
+}

@@ -54,6 +54,10 @@ func (t *tokenText) castTo(r tokenRange) (before, after string, err error) {
 	return databricksPrefix + function + "(", ")", nil
 }
 
+// isQualifiedType says that the type at i is named with its schema: it is
+// PostgreSQL's, as Databricks has no such names.
+func (t *tokenText) isQualifiedType(i int) bool { return t.punctuation(i+1, ".") }
+
 // databricksCast translates CAST(x AS type).
 func databricksCast(t *tokenText, c call) error {
 	as := -1
@@ -62,7 +66,7 @@ func databricksCast(t *tokenText, c call) error {
 			as = k
 		}
 	}
-	if as <= c.open+1 || as+1 == c.close {
+	if as <= c.open+1 || as+1 == c.close || t.isQualifiedType(as+1) {
 		return nil
 	}
 	before, after, err := t.castTo(tokenRange{as + 1, c.close})
@@ -80,6 +84,9 @@ func (t *tokenText) translateColonCast(i int) (next int, err error) {
 	end := t.typeEnd(i + 1)
 	if !ok || end == i+1 {
 		return 0, t.syntaxErrorWithHint(i, "Use CAST(... AS ...).")
+	}
+	if t.isQualifiedType(i + 1) {
+		return end, nil
 	}
 	before, after, err := t.castTo(tokenRange{i + 1, end})
 	if err != nil {

@@ -28,9 +28,19 @@ type piece struct {
 // statement and for a position outside of t.SQL; the position behind the last
 // character, where Postgres reports an unexpected end, is inside.
 func (t Translation) Origin(position int) int {
-	offset := byteOffset(t.SQL, position)
+	p, offset := t.pieceAt(position)
+	if p.copied {
+		return p.origin + offset - p.start
+	}
+	return p.origin
+}
+
+// pieceAt returns the piece that holds the character at a position, and where
+// that is in bytes of t.SQL; one that comes from nowhere if there is none.
+func (t Translation) pieceAt(position int) (p piece, offset int) {
+	offset = byteOffset(t.SQL, position)
 	if offset < 0 || len(t.pieces) == 0 {
-		return -1
+		return piece{origin: -1}, offset
 	}
 	i, found := slices.BinarySearchFunc(t.pieces, offset, func(p piece, offset int) int {
 		return cmp.Compare(p.start, offset)
@@ -38,11 +48,7 @@ func (t Translation) Origin(position int) int {
 	if !found {
 		i--
 	}
-	p := t.pieces[i]
-	if p.copied {
-		return p.origin + offset - p.start
-	}
-	return p.origin
+	return t.pieces[i], offset
 }
 
 // byteOffset is the inverse of CharPosition; -1 when text is shorter than

@@ -1,120 +1,162 @@
 package rewrite
 
-import (
-	"errors"
-	"strings"
-)
+import "errors"
 
-// Shadow implements Statement. Without parameters there is nothing to
-// describe. With parameters the shadow holds the parts of the statement that
-// have some where Postgres infers the same types for them as in the statement
-// itself: the query under an INSERT into the target, a condition in a DELETE.
-// The first of its parts fails whenever it is run, before anything is written.
-func (s *Insert) Shadow() string {
+// Shadow implements Statement.
+func (s *Insert) Shadow() string { return s.ShadowIn(s.lexical).SQL }
+
+// ShadowIn is the Shadow of the statement as o reads it. Without parameters
+// there is nothing to describe. With parameters the shadow holds the parts of
+// the statement that have some where Postgres infers the same types for them as
+// in the statement itself: the query under an INSERT into the target, a
+// condition in a DELETE. The first of its parts fails whenever it is run, before
+// anything is written.
+func (s *Insert) ShadowIn(o Lexical) Translation {
+	var b translationParts
 	if s.Parameter() < 0 {
-		return noRows
+		b.text(noRows)
+		return b.translation()
 	}
-	target := s.Target.SQL()
-	parts := []string{"rwproxy_never as (insert into " + target + " select where pg_catalog.nextval(0::pg_catalog.regclass) is null)"}
-	recursive := ""
+	in := *s
+	in.lexical = o
+	in.shadow(&b)
+	return b.translation()
+}
+
+func (s *Insert) shadow(b *translationParts) {
+	list, from := Translation{}, 0
+	b.text("with ")
 	if s.With != nil {
-		var list string
-		if recursive, list = s.withList(); list != "" {
-			parts = append(parts, list)
+		list = s.shadowText(*s.With)
+		var recursive bool
+		if from, recursive = withList(list.SQL); recursive {
+			b.text("recursive ")
 		}
 	}
+	b.text("rwproxy_never as (insert into ")
+	s.shadowTarget(b)
+	b.text(" select where pg_catalog.nextval(0::pg_catalog.regclass) is null)")
+	if from > 0 {
+		b.text(",\n")
+		b.tail(list, from)
+	}
 	if s.has(s.With) || s.has(&s.Query) {
-		parts = append(parts, "rwproxy_rows as ("+s.shadowRows(target)+")")
+		b.text(",\nrwproxy_rows as (")
+		s.shadowRows(b)
+		b.text(")")
 	}
 	for i, c := range s.Partition {
 		if s.has(c.Value) {
-			parts = append(parts, keptColumn(i)+"_of_rwproxy as (update "+target+" set "+QuoteIdentifier(c.Name)+
-				" = ("+s.shadowText(*c.Value)+"\n) where false)")
+			b.text(",\n" + keptColumn(i) + "_of_rwproxy as (update ")
+			s.shadowTarget(b)
+			b.text(" set ")
+			b.name(c.ColumnName)
+			b.text(" = (")
+			b.part(s.shadowText(*c.Value))
+			b.text("\n) where false)")
 		}
 	}
-	return "with " + recursive + strings.Join(parts, ",\n") + "\n" + s.shadowDelete(target)
+	b.text("\n")
+	s.shadowDelete(b)
 }
 
 func (s *Insert) has(part *Span) bool {
 	return part != nil && FirstParameter(part.Text, s.lexical) >= 0
 }
 
-// withList returns the common table expressions of the WITH clause, and
-// "recursive " if it is so.
-func (s *Insert) withList() (recursive, list string) {
-	text := s.shadowText(*s.With)
-	tokens, err := Tokens(text, s.lexical)
+func (s *Insert) shadowTarget(b *translationParts) {
+	b.builder.add(s.Target.SQL(), s.Target.Offset, false)
+}
+
+// withList returns where the common table expressions of a WITH clause begin, 0
+// if there are none, and whether it is recursive.
+func withList(text string) (from int, recursive bool) {
+	tokens, err := Tokens(text, Lexical{})
 	if err != nil || len(tokens) < 2 {
-		return "", ""
+		return 0, false
 	}
 	first := 1
-	if isKeyword(text[tokens[1].Start:tokens[1].End], "RECURSIVE") {
-		first, recursive = 2, "recursive "
+	if isKeyword(text[tokens[1].Start:tokens[1].End], "RECURSIVE") && len(tokens) > 2 {
+		first, recursive = 2, true
 	}
-	return recursive, text[tokens[first].Start:]
+	return tokens[first].Start, recursive
 }
 
 // shadowRows is the query under an INSERT. Where BY NAME needs a database to
 // tell the columns, it is the query alone; a parameter that is a column of it
 // by itself is text then.
-func (s *Insert) shadowRows(target string) string {
+func (s *Insert) shadowRows(b *translationParts) {
 	query := s.shadowText(s.Query)
-	columns, known := s.shadowColumns()
+	names, known := s.shadowColumns()
 	if !known {
-		return "select from (" + query + "\n) as " + sourceAlias
+		b.text("select from (")
+		b.part(query)
+		b.text("\n) as " + sourceAlias)
+		return
 	}
-	return "insert into " + target + columns + "\n" + query
+	b.text("insert into ")
+	s.shadowTarget(b)
+	if names != nil {
+		b.text(" (")
+		b.names(names)
+		b.text(")")
+	}
+	b.text("\n")
+	b.part(query)
 }
 
-// shadowColumns is the column list of the INSERT, if the text tells it.
-func (s *Insert) shadowColumns() (list string, known bool) {
-	var names []string
-	for _, c := range s.Columns {
-		names = append(names, QuoteIdentifier(c.Name))
+// shadowColumns are the columns of the INSERT, nil for those of the table, if
+// the text tells them.
+func (s *Insert) shadowColumns() (names []ColumnName, known bool) {
+	if !s.ByName {
+		return s.Columns, true
 	}
-	if s.ByName {
-		source := readSource(PredicateContext{Query: &s.Query, Lexical: s.lexical})
-		if len(source.items) == 0 {
-			return "", false
+	source := readSource(PredicateContext{Query: &s.Query, Lexical: s.lexical})
+	for _, item := range source.items {
+		name := source.text.outputName(item)
+		if name == "" || source.text.star(item) {
+			return nil, false
 		}
-		for _, item := range source.items {
-			name := source.text.outputName(item)
-			if name == "" || source.text.star(item) {
-				return "", false
-			}
-			names = append(names, QuoteIdentifier(name))
-		}
+		names = append(names, ColumnName{Name: name, Offset: s.Query.Offset})
 	}
-	if names == nil {
-		return "", true
-	}
-	return " (" + strings.Join(names, ", ") + ")", true
+	return names, names != nil
 }
 
-func (s *Insert) shadowDelete(target string) string {
+func (s *Insert) shadowDelete(b *translationParts) {
+	b.text("delete from ")
+	s.shadowTarget(b)
 	if !s.has(&s.Condition) {
-		return "delete from " + target + " where false"
+		b.text(" where false")
+		return
 	}
-	alias, using := "", ""
 	if s.Alias != nil {
-		alias = " as " + QuoteIdentifier(s.Alias.Name)
+		b.text(" as ")
+		b.name(*s.Alias)
 	}
 	if s.Replaces == ReplacesOn {
-		using = " using (" + s.shadowText(s.Query) + "\n) as " + sourceAlias
+		b.text(" using (")
+		b.part(s.shadowText(s.Query))
+		b.text("\n) as ")
 		if s.SourceAlias != nil {
-			using = strings.TrimSuffix(using, sourceAlias) + QuoteIdentifier(s.SourceAlias.Name)
+			b.name(*s.SourceAlias)
+		} else {
+			b.text(sourceAlias)
 		}
 	}
-	return "delete from " + target + alias + using + " where false and (" + s.shadowText(s.Condition) + "\n)"
+	b.text(" where false and (")
+	b.part(s.shadowText(s.Condition))
+	b.text("\n)")
 }
 
 // shadowText translates a part as far as it can be without a database.
-func (s *Insert) shadowText(part Span) string {
+func (s *Insert) shadowText(part Span) Translation {
 	translation, err := TranslateQuery(part, noCatalog{}, s.lexical)
 	if err != nil {
-		return part.Text
+		var b translationBuilder
+		b.add(part.Text, part.Offset, true)
+		return b.translation()
 	}
-	return translation.SQL
+	return translation
 }
 
 // noCatalog knows nothing.

@@ -31,4 +31,20 @@ func (j *translationParts) part(t Translation) {
 	j.builder.sql.WriteString(t.SQL)
 }
 
+// tail appends what another translation has from a byte of its SQL on.
+func (j *translationParts) tail(t Translation, from int) {
+	start := j.builder.sql.Len() - from
+	for i, p := range t.pieces {
+		switch {
+		case i+1 < len(t.pieces) && t.pieces[i+1].start <= from:
+			continue
+		case p.start < from && p.copied:
+			p.origin += from - p.start
+		}
+		p.start = max(p.start, from) + start
+		j.builder.pieces = append(j.builder.pieces, p)
+	}
+	j.builder.sql.WriteString(t.SQL[from:])
+}
+
 func (j *translationParts) translation() Translation { return j.builder.translation() }

@@ -26,6 +26,13 @@ func FirstParameter(sql string, o Lexical) int {
 // The literal has to keep the type that the parameter was given, as
 // '2024-01-31'::date does.
 func SubstituteParameters(sql string, o Lexical, literal func(n int) string) (Translation, error) {
+	return replaceParameters(sql, o, func(n int) string { return Bracketed(literal(n)) })
+}
+
+// Bracketed is what SubstituteParameters puts in the place of a parameter.
+func Bracketed(literal string) string { return "(" + literal + ")" }
+
+func replaceParameters(sql string, o Lexical, replacement func(n int) string) (Translation, error) {
 	tokens, err := Tokens(sql, o)
 	if err != nil {
 		return Translation{}, err
@@ -40,9 +47,7 @@ func SubstituteParameters(sql string, o Lexical, literal func(n int) string) (Tr
 		if err != nil || n == 0 {
 			return Translation{}, NoParameter(sql, token.Start)
 		}
-		edits = append(edits, edit{
-			start: token.Start, end: token.End, replacement: "(" + literal(int(n)) + ")", order: replacing,
-		})
+		edits = append(edits, edit{start: token.Start, end: token.End, replacement: replacement(int(n)), order: replacing})
 	}
 	var b translationBuilder
 	b.edited(sql, 0, edits, 0, len(sql))
@@ -53,12 +58,12 @@ func SubstituteParameters(sql string, o Lexical, literal func(n int) string) (Tr
 // by name: so Postgres infers what it would have been told of them. The type
 // of one that is not declared, or as "", is left open.
 func DeclareParameters(sql string, o Lexical, types []string) (Translation, error) {
-	return SubstituteParameters(sql, o, func(n int) string {
+	return replaceParameters(sql, o, func(n int) string {
 		parameter := "$" + strconv.Itoa(n)
 		if n > len(types) || types[n-1] == "" {
 			return parameter
 		}
-		return parameter + "::" + types[n-1]
+		return Bracketed(parameter + "::" + types[n-1])
 	})
 }
 

@@ -45,6 +45,17 @@ func RunsNatively(s Statement) bool {
 	return false
 }
 
+// IsOursByTarget reports that a statement is ours only if what it is about is a
+// streaming table. To know that takes the database, which is asked when the
+// statement is prepared: a statement that Postgres cannot parse fails there.
+func IsOursByTarget(s Statement) bool {
+	switch s.(type) {
+	case *Describe, *DescribeHistory, *ShowCreateTable, *ShowProperties, *EventLog:
+		return true
+	}
+	return false
+}
+
 // Name is a possibly qualified table name, as Postgres resolves it: folded to
 // lower case where it was bare, unquoted where it was quoted.
 type Name struct {

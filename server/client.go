@@ -178,10 +178,10 @@ func (s *session) takeParse(size int) error {
 	case !script.hasOurs():
 		return s.passParse(size)
 	}
-	if declared, ok := parseDeclared(b.rest); ok && script[0].hasParameters() {
+	if declared, ok := parseDeclared(b.rest); ok && (script[0].hasParameters() || rewrite.IsOursByTarget(script[0].ours)) {
 		return s.intercept(size, func() error {
 			s.in.take(size)
-			return s.prepareWithParameters(name, script[0], declared)
+			return s.prepare(name, script[0], declared)
 		})
 	}
 	s.owe(owesParse, &note{

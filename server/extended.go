@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgproto3/v2"
@@ -21,6 +22,7 @@ type portal struct {
 	// statement is what runs: the prepared one, with its parameters filled in.
 	statement rewrite.Statement
 	filledIn  *rewrite.Translation // its text; nil without parameters
+	constants *strings.Replacer    // of what stands for a parameter by its name
 	// outcome is set once the portal was executed; rows before next have been
 	// sent.
 	outcome *Outcome
@@ -96,7 +98,7 @@ func (s *session) executePortal(name string, limit, size int) error {
 		return err
 	case refusal != nil:
 		s.in.take(size)
-		return s.failJoined(shifted(refusal, p.prepared.shift))
+		return s.failJoined(p.refused(refusal))
 	}
 	if rewrite.RunsNatively(p.prepared.statement) || status != statusIdle || s.batch.executed {
 		return s.executeJoined(p, limit, size)

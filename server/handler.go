@@ -17,13 +17,14 @@ type Handler interface {
 	// the statement's own text, and 0 in an error of an injected statement
 	// whose text the client has not written.
 	Run(ctx context.Context, client Client, statement rewrite.Statement) (Outcome, error)
-	// ParameterTypes returns the type OIDs of the parameters of a statement, as
-	// Postgres infers them, when it is prepared; Run is given the statement
-	// with constants in their place. declared are the types that the client
-	// wants, by name, "" for those that it leaves open. It is always joined and
-	// changes nothing. An error of a statement that can have no parameters is a
-	// 42P02; one without a position is shown at the first parameter.
-	ParameterTypes(ctx context.Context, client Client, statement rewrite.Statement, declared []string) ([]uint32, error)
+	// Prepare checks a statement that is prepared, if it has parameters or
+	// rewrite.IsOursByTarget, and returns the type OIDs of its parameters, as
+	// Postgres infers them; Run is given the statement with constants in their
+	// place. declared are the types that the client wants, by name, "" for those
+	// that it leaves open. It is always joined and changes nothing. An error of a
+	// statement that can have no parameters is a 42P02; one without a position is
+	// shown at the first parameter.
+	Prepare(ctx context.Context, client Client, statement rewrite.Statement, declared []string) ([]uint32, error)
 }
 
 // Client is what a handler sees of the client whose statement it runs.

@@ -17,7 +17,7 @@ func (unreachable) Run(context.Context, server.Client, rewrite.Statement) (serve
 	return server.Outcome{}, errors.New("not a statement of ours")
 }
 
-func (unreachable) ParameterTypes(context.Context, server.Client, rewrite.Statement, []string) ([]uint32, error) {
+func (unreachable) Prepare(context.Context, server.Client, rewrite.Statement, []string) ([]uint32, error) {
 	return nil, errors.New("not a statement of ours")
 }
 
@@ -28,9 +28,9 @@ func (f handlerFunc) Run(ctx context.Context, c server.Client, s rewrite.Stateme
 	return f(ctx, c, s)
 }
 
-// ParameterTypes infers types as the refresh engine does, with table typed in
+// Prepare infers types as the refresh engine does, with table typed in
 // the place of a refresh's target.
-func (f handlerFunc) ParameterTypes(ctx context.Context, c server.Client, s rewrite.Statement, declared []string) ([]uint32, error) {
+func (f handlerFunc) Prepare(ctx context.Context, c server.Client, s rewrite.Statement, declared []string) ([]uint32, error) {
 	refresh, ok := s.(*rewrite.Refresh)
 	if !ok || refresh.Where == nil {
 		return nil, pgdiag.New("42P02", "a stored statement cannot have parameters")

@@ -35,34 +35,38 @@ func parseDeclared(content []byte) (types []uint32, ok bool) {
 	return types, err == nil
 }
 
-// prepareWithParameters handles the Parse of a statement of ours that has
-// parameters: the handler says what types they have.
-func (s *session) prepareWithParameters(name string, i item, declared []uint32) error {
+// prepare handles the Parse of a statement of ours that the handler is asked
+// about: what types its parameters have, or whether it is ours.
+func (s *session) prepare(name string, i item, declared []uint32) error {
 	s.mu.Lock()
 	status := s.status
 	s.mu.Unlock()
-	parsed := &prepared{statement: i.ours, shift: i.shift, text: i.text, lexical: i.lexical, shadow: parameterShadow}
+	parsed := &prepared{statement: i.ours, shift: i.shift, shadow: i.ours.Shadow()}
+	types := declared
 	if status != statusAborted { // else Postgres refuses it in its own words
-		refusal, err := s.handle(true, func(c *injector) (err error) {
-			parsed.parameters, err = c.parameterTypes(s.ctx, i.ours, declared)
+		refusal, err := s.handle(true, func(c *injector) error {
+			parameters, err := c.parameterTypes(s.ctx, i.ours, declared)
+			if i.hasParameters() {
+				parsed.text, parsed.lexical, parsed.parameters, parsed.shadow = i.text, i.lexical, parameters, parameterShadow
+				types = nil
+				for _, p := range parameters {
+					types = append(types, p.oid)
+				}
+			}
 			return err
 		})
 		if err != nil {
 			return err
 		}
 		if refusal != nil {
-			if refusal.Position == 0 {
-				refusal = refusal.At(rewrite.CharPosition(i.text, rewrite.FirstParameter(i.text, i.lexical)))
+			if at := rewrite.FirstParameter(i.text, i.lexical); refusal.Position == 0 && at >= 0 {
+				refusal = refusal.At(rewrite.CharPosition(i.text, at))
 			}
 			return s.failJoined(shifted(refusal, i.shift))
 		}
 	}
 	s.owe(owesParse, &note{statementName: name, prepared: parsed, mayBeOurs: true})
-	parse := &pgproto3.Parse{Name: name, Query: parameterShadow}
-	for _, p := range parsed.parameters {
-		parse.ParameterOIDs = append(parse.ParameterOIDs, p.oid)
-	}
-	return s.sendBackend(parse)
+	return s.sendBackend(&pgproto3.Parse{Name: name, Query: parsed.shadow, ParameterOIDs: types})
 }
 
 // parameterTypes asks the handler for the types of a statement's parameters,
@@ -72,7 +76,7 @@ func (c *injector) parameterTypes(ctx context.Context, statement rewrite.Stateme
 	if err != nil {
 		return nil, err
 	}
-	types, err := c.session.server.config.Handler.ParameterTypes(ctx, c, statement, names)
+	types, err := c.session.server.config.Handler.Prepare(ctx, c, statement, names)
 	if err != nil {
 		return nil, err
 	}
@@ -164,21 +168,21 @@ func (s *session) fillIn(p *portal) (*pgdiag.Diagnostic, error) {
 		if err != nil {
 			return err
 		}
+		var names []string
 		text, err := rewrite.SubstituteParameters(p.prepared.text, p.prepared.lexical, func(n int) string {
-			if n > len(values) || values[n-1].Null {
-				return "null::" + p.prepared.typeOf(n)
+			constant := "null::" + p.prepared.typeOf(n)
+			if n <= len(values) && !values[n-1].Null {
+				constant = rewrite.QuoteLiteral(values[n-1].Text) + "::" + p.prepared.typeOf(n)
 			}
-			return rewrite.QuoteLiteral(values[n-1].Text) + "::" + p.prepared.typeOf(n)
+			names = append(names, rewrite.Bracketed(constant), "$"+strconv.Itoa(n))
+			return constant
 		})
 		if err != nil {
 			return err
 		}
-		statement, err := rewrite.Parse(text.SQL, p.prepared.lexical)
-		if err != nil {
-			return p.prepared.located(diagnose(err), text)
-		}
-		p.statement, p.filledIn = statement, &text
-		return nil
+		p.filledIn, p.constants = &text, strings.NewReplacer(names...)
+		p.statement, err = rewrite.Parse(text.SQL, p.prepared.lexical)
+		return err
 	})
 }
 
@@ -189,24 +193,15 @@ func (p *prepared) typeOf(n int) string {
 	return p.parameters[n-1].name
 }
 
-// located moves an error's position in a statement that was filled in to where
-// it is in the client's.
-func (p *prepared) located(d *pgdiag.Diagnostic, filledIn rewrite.Translation) *pgdiag.Diagnostic {
-	if d.Position == 0 {
-		return d
-	}
-	moved := *d
-	moved.Position = 0
-	if offset := filledIn.Origin(d.Position); offset >= 0 {
-		moved.Position = rewrite.CharPosition(p.text, offset)
-	}
-	return &moved
-}
-
-// refused returns an error of the portal's statement as the client is told it.
+// refused returns an error of the portal's statement as the client is told it:
+// with the names of its parameters, where it quotes what stands for them.
 func (p *portal) refused(d *pgdiag.Diagnostic) *pgdiag.Diagnostic {
 	if p.filledIn != nil {
-		d = p.prepared.located(d, *p.filledIn)
+		named := *p.filledIn.Relocated(d, p.prepared.text)
+		named.Message = p.constants.Replace(named.Message)
+		named.Detail = p.constants.Replace(named.Detail)
+		named.Hint = p.constants.Replace(named.Hint)
+		d = &named
 	}
 	return shifted(d, p.prepared.shift)
 }

@@ -18,7 +18,7 @@ func (h handler) Run(ctx context.Context, client server.Client, statement rewrit
 	return server.Outcome(result), err
 }
 
-// ParameterTypes implements server.Handler.
-func (h handler) ParameterTypes(ctx context.Context, client server.Client, statement rewrite.Statement, declared []string) ([]uint32, error) {
-	return h.engine.ParameterTypes(ctx, client, statement, declared)
+// Prepare implements server.Handler.
+func (h handler) Prepare(ctx context.Context, client server.Client, statement rewrite.Statement, declared []string) ([]uint32, error) {
+	return h.engine.Prepare(ctx, client, statement, declared)
 }

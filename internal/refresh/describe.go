@@ -50,24 +50,46 @@ func refusedByPostgres(ctx context.Context, c Client, text string, name rewrite.
 
 // describe is DESCRIBE.
 func (e *Engine) describe(ctx context.Context, c Client, st *rewrite.Describe, result *Result) error {
-	d, err := e.description(ctx, c, st.Text, st.Target, st.Fault)
-	if err != nil {
-		return err
-	}
-	columns, err := describedColumns(ctx, c, d.OID)
+	d, err := e.described(ctx, c, st)
 	if err != nil {
 		return err
 	}
 	result.Columns = textColumns(st.ResultColumns())
 	if st.Column != "" {
-		result.Rows, err = describeColumn(st, columns)
-		return err
+		result.Rows = describeColumn(d.columns[0])
+		return nil
 	}
-	result.Rows = describeTable(d, columns)
+	result.Rows = describeTable(d.Description, d.columns)
 	if st.Extended {
-		result.Rows = append(result.Rows, describeExtended(c, d)...)
+		result.Rows = append(result.Rows, describeExtended(c, d.Description)...)
 	}
 	return nil
+}
+
+// described is what a DESCRIBE shows: a streaming table and its columns, or the
+// one column that is asked for.
+type described struct {
+	*flowstate.Description
+	columns []describedColumn
+}
+
+func (e *Engine) described(ctx context.Context, c Client, st *rewrite.Describe) (described, error) {
+	d, err := e.description(ctx, c, st.Text, st.Target, st.Fault)
+	if err != nil {
+		return described{}, err
+	}
+	columns, err := describedColumns(ctx, c, d.OID)
+	if err != nil || st.Column == "" {
+		return described{d, columns}, err
+	}
+	at := slices.IndexFunc(columns, func(c describedColumn) bool { return c.name == st.Column })
+	if at < 0 {
+		return described{}, pgdiag.New("42703", fmt.Sprintf("column %q of relation %q does not exist", st.Column, st.Target.Table)).
+			WithDetail("UNRESOLVED_COLUMN.WITH_SUGGESTION").
+			WithHint("DESCRIBE " + display(st.Target) + " lists the columns.").
+			At(rewrite.CharPosition(st.Text, st.Offset))
+	}
+	return described{d, columns[at : at+1]}, nil
 }
 
 // describedColumn is a column as DESCRIBE and SHOW CREATE TABLE show it.
@@ -104,21 +126,12 @@ func describedColumns(ctx context.Context, s pgsession.Session, table uint32) ([
 }
 
 // describeColumn are the facts about one column.
-func describeColumn(st *rewrite.Describe, columns []describedColumn) ([]pgsession.Row, error) {
-	for _, c := range columns {
-		if c.name != st.Column {
-			continue
-		}
-		comment := "NULL"
-		if c.comment != nil {
-			comment = *c.comment
-		}
-		return []pgsession.Row{row("col_name", c.name), row("data_type", c.typ), row("comment", comment)}, nil
+func describeColumn(c describedColumn) []pgsession.Row {
+	comment := "NULL"
+	if c.comment != nil {
+		comment = *c.comment
 	}
-	return nil, pgdiag.New("42703", fmt.Sprintf("column %q of relation %q does not exist", st.Column, st.Target.Table)).
-		WithDetail("UNRESOLVED_COLUMN.WITH_SUGGESTION").
-		WithHint("DESCRIBE " + display(st.Target) + " lists the columns.").
-		At(rewrite.CharPosition(st.Text, st.Offset))
+	return []pgsession.Row{row("col_name", c.name), row("data_type", c.typ), row("comment", comment)}
 }
 
 // describeTable are the columns of a table and those it is partitioned by.
@@ -235,21 +248,25 @@ func (e *Engine) describeHistory(ctx context.Context, c Client, st *rewrite.Desc
 }
 
 // eventLog lets Postgres run a statement that reads the event log of streaming
-// tables, whose names are no PostgreSQL.
-func (e *Engine) eventLog(ctx context.Context, c Client, st *rewrite.EventLog) error {
+// tables, whose names are no PostgreSQL. It returns the types of its parameters.
+func (e *Engine) eventLog(ctx context.Context, c Client, st *rewrite.EventLog, declared []string) ([]uint32, error) {
 	for _, name := range st.Targets {
 		d, err := e.description(ctx, c, st.Text, name, nil)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if !d.OwnedByCaller {
-			return pgdiag.New("42501", "must be owner of table "+d.Target.Table).
+			return nil, pgdiag.New("42501", "must be owner of table "+d.Target.Table).
 				WithHint("rwproxy.event_log shows a role the events of the tables that it may read.").
 				At(rewrite.CharPosition(st.Text, name.Offset))
 		}
 	}
-	_, err := c.Describe(ctx, st.Shadow())
-	return relocate(err, st.Text, st.Native, 0)
+	typed, err := rewrite.DeclareParameters(st.Shadow(), rewrite.Lexical{}, declared)
+	if err != nil {
+		return nil, rewrite.Locate(err, st.Text)
+	}
+	description, err := c.Describe(ctx, typed.SQL)
+	return description.Parameters, relocate(relocate(err, st.Shadow(), typed, 0), st.Text, st.Native, 0)
 }
 
 // textColumns are columns of type text.

@@ -83,7 +83,7 @@ func (e *Engine) Run(ctx context.Context, c Client, statement rewrite.Statement)
 		err = e.describeHistory(ctx, c, st)
 	case *rewrite.EventLog:
 		result.Forward = true
-		err = e.eventLog(ctx, c, st)
+		_, err = e.eventLog(ctx, c, st, nil)
 	case *rewrite.Refused:
 		return result, st.Err
 	case *rewrite.Drop:

@@ -12,9 +12,14 @@ import (
 // It is dropped when it lies in what rwproxy has added.
 func relocate(err error, statement string, t rewrite.Translation, prefixCharacters int) error {
 	return pgdiag.Edited(inDialect(err), func(d *pgdiag.Diagnostic) {
-		if d.Position > 0 {
-			d.Position = originPosition(statement, t, d.Position-prefixCharacters)
+		if d.Position == 0 {
+			return
 		}
+		if d.Position -= prefixCharacters; d.Position < 1 {
+			d.Position = 0
+			return
+		}
+		*d = *t.Relocated(d, statement)
 	})
 }
 

@@ -255,6 +255,18 @@ func (i *insertion) describe(ctx context.Context, statement rewrite.Translation)
 	return names, nil
 }
 
+// asInsert words an error of a translation, which speaks of flows, for an
+// INSERT.
+var asInsert = strings.NewReplacer(" in a REPLACE WHERE flow", " in this INSERT", "A REPLACE WHERE flow", "An INSERT",
+	"A flow ", "An INSERT ", "the flow's query", "the query", "The flow's query", "The query")
+
+// located puts the error of a translation where it is in the statement.
+func (i *insertion) located(err error) error {
+	return pgdiag.Edited(rewrite.Locate(err, i.statement.Text), func(d *pgdiag.Diagnostic) {
+		d.Message, d.Hint = asInsert.Replace(d.Message), asInsert.Replace(d.Hint)
+	})
+}
+
 // fail returns an error at an offset of the statement.
 func (i *insertion) fail(offset int, code, message, detail, hint string) *pgdiag.Diagnostic {
 	return pgdiag.New(code, message).WithDetail(detail).WithHint(hint).

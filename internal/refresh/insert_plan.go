@@ -66,14 +66,14 @@ func (i *insertion) translateQuery(ctx context.Context) error {
 	if st.With != nil {
 		with, err := rewrite.TranslateQuery(*st.With, asked, i.settings.lexical)
 		if err != nil {
-			return rewrite.Locate(err, st.Text)
+			return i.located(err)
 		}
 		i.sql.With = with
 		asked = withCatalog{catalog{ctx, i.client}, with.SQL}
 	}
 	query, err := rewrite.TranslateQuery(st.Query, asked, i.settings.lexical)
 	if err != nil {
-		return rewrite.Locate(err, st.Text)
+		return i.located(err)
 	}
 	i.sql.Query = query
 	return nil
@@ -121,7 +121,7 @@ func (i *insertion) constants(ctx context.Context) error {
 		}
 		value, err := rewrite.TranslateQuery(*p.Value, catalog{ctx, i.client}, i.settings.lexical)
 		if err != nil {
-			return rewrite.Locate(err, i.statement.Text)
+			return i.located(err)
 		}
 		constant := rewrite.OverwriteConstant{ColumnName: p.ColumnName, Value: value, Type: c.castType}
 		if _, err := i.describe(ctx, constant.Probe()); err != nil {

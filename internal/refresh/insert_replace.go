@@ -35,7 +35,7 @@ func (i *insertion) planWhere(ctx context.Context) error {
 	condition, err := rewrite.TranslatePredicate(st.Condition,
 		rewrite.PredicateContext{Target: name, Lexical: lexical, Catalog: catalog{ctx, i.client}})
 	if err != nil {
-		return rewrite.Locate(err, st.Text)
+		return i.located(err)
 	}
 	window := rewrite.Window{Target: i.target.sql(), Predicate: condition.SQL}
 	where := predicate{typed: st.Condition, statement: st.Text, lexical: lexical, translation: condition}
@@ -84,7 +84,7 @@ func (i *insertion) unresolvedUsing(c rewrite.ColumnName, where, names string) e
 func (i *insertion) planOn(ctx context.Context) error {
 	condition, err := rewrite.TranslateQuery(i.statement.Condition, catalog{ctx, i.client}, i.settings.lexical)
 	if err != nil {
-		return rewrite.Locate(err, i.statement.Text)
+		return i.located(err)
 	}
 	i.sql.Condition = condition
 	if _, err := i.describe(ctx, i.sql.ProbeOn()); err != nil {

@@ -10,11 +10,11 @@ import (
 	"github.com/rwproxy/rwproxy/rewrite"
 )
 
-// ParameterTypes returns the type OIDs of the parameters of a statement that
-// is prepared, as Postgres infers them. declared are the types that the client
-// wants, by qualified name, "" for those that it leaves open. It runs in the
-// client's transaction and changes nothing.
-func (e *Engine) ParameterTypes(ctx context.Context, c Client, statement rewrite.Statement, declared []string) ([]uint32, error) {
+// Prepare checks a statement that is prepared, as far as Postgres would, and
+// returns the type OIDs of its parameters, as Postgres infers them. declared are
+// the types that the client wants, by qualified name, "" for those that it leaves
+// open. It runs in the client's transaction and changes nothing.
+func (e *Engine) Prepare(ctx context.Context, c Client, statement rewrite.Statement, declared []string) ([]uint32, error) {
 	text := ""
 	switch st := statement.(type) {
 	case *rewrite.Refresh:
@@ -23,11 +23,24 @@ func (e *Engine) ParameterTypes(ctx context.Context, c Client, statement rewrite
 		}
 		text = st.Text
 	case *rewrite.Insert:
-		return insertParameters(ctx, c, st, declared)
+		return e.insertParameters(ctx, c, st, declared)
 	case *rewrite.CreateStreamingTable:
 		text = st.Text
 	case *rewrite.CreateFlow:
 		text = st.Text
+	case *rewrite.Describe:
+		_, err := e.described(ctx, c, st)
+		return nil, err
+	case *rewrite.ShowCreateTable:
+		_, err := e.description(ctx, c, st.Text, st.Target, st.Fault)
+		return nil, err
+	case *rewrite.ShowProperties:
+		_, err := e.description(ctx, c, st.Text, st.Target, st.Fault)
+		return nil, err
+	case *rewrite.DescribeHistory:
+		return nil, e.describeHistory(ctx, c, st)
+	case *rewrite.EventLog:
+		return e.eventLog(ctx, c, st, declared)
 	default:
 		return nil, pgdiag.New("42P02", "this statement cannot have parameters").WithHint(noParameterHint)
 	}
@@ -58,6 +71,7 @@ func (e *Engine) refreshParameters(ctx context.Context, c Client, st *rewrite.Re
 		return nil, err
 	}
 	p := predicate{typed: *st.Where, statement: st.Text, lexical: lexicalOf(f.own)}
+	p.lexical.Dialect = lexicalOf(target.Table.Settings).Dialect
 	var types []uint32
 	err = f.asFlow(ctx, func() error {
 		types, err = p.parameters(ctx, c, target.QualifiedName(), declared)
@@ -95,8 +109,8 @@ func (p *predicate) parameters(ctx context.Context, s pgsession.Session, target 
 
 // insertParameters has Postgres read the shadow of an INSERT where the
 // statement itself would be read.
-func insertParameters(ctx context.Context, c Client, st *rewrite.Insert, declared []string) ([]uint32, error) {
-	i := &insertion{client: c, statement: st, began: time.Now()}
+func (e *Engine) insertParameters(ctx context.Context, c Client, st *rewrite.Insert, declared []string) ([]uint32, error) {
+	i := &insertion{engine: e, client: c, statement: st, began: time.Now()}
 	var err error
 	if i.settings, err = readInsertSettings(ctx, c); err != nil {
 		return nil, err
@@ -104,17 +118,31 @@ func insertParameters(ctx context.Context, c Client, st *rewrite.Insert, declare
 	if err := i.enter(ctx); err != nil {
 		return nil, err
 	}
-	shadow, err := rewrite.DeclareParameters(st.Shadow(), i.settings.lexical, declared)
+	if err := i.resolveTarget(ctx); err != nil {
+		return nil, err
+	}
+	shadow := st.ShadowIn(i.settings.lexical)
+	typed, err := rewrite.DeclareParameters(shadow.SQL, i.settings.lexical, declared)
 	if err != nil {
 		return nil, noParameter(st.Text, rewrite.Span{Text: st.Text}, i.settings.lexical)
 	}
 	var description pgsession.Description
 	err = i.frame.asFlow(ctx, func() (err error) {
-		description, err = c.Describe(ctx, shadow.SQL)
-		return withoutPosition(err) // it is one in the shadow
+		description, err = c.Describe(ctx, typed.SQL)
+		return incomplete(relocate(relocate(err, shadow.SQL, typed, 0), st.Text, shadow, 0), st.Text)
 	})
 	if err != nil {
 		return nil, err
 	}
 	return description.Parameters, i.frame.leave(ctx)
+}
+
+// incomplete words the error of a statement that ends too early, where Postgres
+// stumbles over what we have put behind it.
+func incomplete(err error, statement string) error {
+	return pgdiag.Edited(err, func(d *pgdiag.Diagnostic) {
+		if d.Code == "42601" && d.Position == 0 {
+			d.Message, d.Position = "syntax error at end of input", rewrite.CharPosition(statement, len(statement))
+		}
+	})
 }
