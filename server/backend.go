@@ -163,6 +163,9 @@ func (s *session) judge(typ byte, message []byte) []byte {
 		return s.judgeReady(message)
 	}
 	d, paid := s.ledger.answered(typ)
+	if paid && d.kind == owesExecute {
+		s.noteExecuted(typ, content)
+	}
 	if d.note == nil {
 		return message
 	}
@@ -175,13 +178,36 @@ func (s *session) judge(typ byte, message []byte) []byte {
 		return nil
 	case d.note.quiet && isQuiet(typ):
 		return nil
-	case d.note.unseen && typ == msgCommandComplete:
+	case d.note.unseen && (typ == msgCommandComplete || typ == msgEmptyQueryResponse):
 		return nil
 	case d.note.hold && typ == msgCommandComplete:
 		s.out.held = bytes.Clone(message)
 		return nil
 	}
 	return message
+}
+
+// noteExecuted keeps what Postgres keeps as XACT_FLAGS_PIPELINING: whether its
+// transaction holds what an Execute has done; the caller holds mu.
+func (s *session) noteExecuted(typ byte, content []byte) {
+	switch typ {
+	case msgPortalSuspended:
+		s.pipelining = true
+	case msgCommandComplete:
+		s.pipelining = !controlsTransaction(content)
+	}
+}
+
+// controlsTransaction reports the tag of a statement that begins or ends a
+// transaction block or is about a savepoint.
+func controlsTransaction(tag []byte) bool {
+	tag, _ = bytes.CutSuffix(tag, []byte{0})
+	switch string(tag) {
+	case "BEGIN", "START TRANSACTION", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE",
+		"PREPARE TRANSACTION", "COMMIT PREPARED", "ROLLBACK PREPARED":
+		return true
+	}
+	return false
 }
 
 // inOrder returns what reports the outcome of a transaction for the client, or
@@ -207,6 +233,7 @@ func isQuiet(typ byte) bool {
 // judgeError books an ErrorResponse; the caller holds out and mu.
 func (s *session) judgeError(message []byte) []byte {
 	d, ok := s.ledger.failed()
+	s.planFailed = ok && d.kind == owesBind
 	s.out.held = nil
 	if s.pumping {
 		s.tapClient()
@@ -249,11 +276,14 @@ func replaced(message []byte, d *pgdiag.Diagnostic) []byte {
 
 // judgeReady books a ReadyForQuery; the caller holds out and mu.
 func (s *session) judgeReady(message []byte) []byte {
+	mayBeImplicit := s.implicit || s.status == statusIdle && s.pipelining
 	if len(message) > headerSize {
 		s.status = message[headerSize]
 	}
+	s.implicit = s.status == statusInBlock && mayBeImplicit
 	s.ready = true
 	if s.status == statusIdle {
+		s.pipelining = false
 		clear(s.portals)
 	}
 	d, owed := s.ledger.ready()

@@ -135,6 +135,14 @@ var drops = map[string][]step{
 	"a Query that is to be skipped":      {{join(batch(&pgproto3.Parse{Query: "selec"}), query("drop table child"), batch(&pgproto3.Sync{})), "Z"}, {query("select count(*) from child"), "Z"}},
 	"read before the drop":               {{query("select * from t; drop table t cascade; select 3"), "Z"}},
 	"several in one packet":              {{join(query("drop table child"), query("select 1"), query("drop table t; select 2"), query("select 3")), "ZZZZ"}},
+	"behind a pipeline":                  {{join(batch(run("insert into t values (9, 'x')")...), query("drop table if exists nothing"), query("select 1; drop table child"), batch(&pgproto3.Sync{})), "ZZZ"}},
+	"a commit fails behind a pipeline":   {{join(batch(run("insert into child values (99)")...), query("drop table if exists nothing"), batch(&pgproto3.Sync{})), "ZZ"}},
+	"behind a pipeline of nothing":       {{join(batch(run("")...), query("drop table child"), batch(&pgproto3.Sync{})), "ZZ"}},
+	"behind a pipeline that commits":     {{join(batch(concat(run("insert into t values (9, 'x')"), run("commit"))...), query("drop table child"), batch(&pgproto3.Sync{})), "ZZ"}},
+	"behind a portal that is suspended":  {{join(batch(&pgproto3.Parse{Query: "select a from t"}, &pgproto3.Bind{}, &pgproto3.Execute{MaxRows: 1}), query("drop table child"), query("savepoint a"), batch(&pgproto3.Sync{})), "ZZZ"}},
+	"a function call behind a pipeline":  {{join(batch(run("select 1")...), functionCall, query("vacuum t; drop table child"), query("select 1; drop table child"), batch(&pgproto3.Sync{})), "ZZZZ"}},
+	"a plan that fails, then its portal": {{query("begin"), "Z"}, {query("drop table child; select 1/0"), "Z"}, {batch(&pgproto3.Execute{}, &pgproto3.Sync{}), "Z"}},
+	"a portal that fails, then it":       {{query("begin"), "Z"}, {query("drop table child; select 1 / (a - 1) from t"), "Z"}, {batch(&pgproto3.Execute{}, &pgproto3.Sync{}), "Z"}},
 	"in a Query that COPY takes as data": {{join(query("copy t from stdin"), query("drop table child")), "$"}},
 }
 

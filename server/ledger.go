@@ -37,7 +37,8 @@ type note struct {
 	// quiet drops what a simple query does not show: ParseComplete,
 	// BindComplete, CloseComplete, ParameterDescription and NoData.
 	quiet bool
-	// unseen drops CommandComplete too: an error is all that is shown.
+	// unseen drops CommandComplete and EmptyQueryResponse: an error is all that
+	// is shown.
 	unseen bool
 	// hold keeps CommandComplete back until ReadyForQuery.
 	hold bool

@@ -93,10 +93,7 @@ func converse(t *testing.T, url string, steps []step, bytewise bool) []string {
 	schema := fmt.Sprintf("s%d", schemas.Add(1))
 	setup := connect(t, url)
 	exec(t, setup, "create schema "+schema+"; set search_path = "+schema)
-	exec(t, setup, `create table t (a int primary key, b text);
-		insert into t values (1, 'one'), (2, 'two'), (3, 'three');
-		create table child (a int references t deferrable initially deferred);
-		create function t_count() returns bigint language sql as 'select count(*) from t'`)
+	exec(t, setup, conversationTables)
 	function := value(t, setup, "select 't_count'::regproc::oid")
 	setup.Close(t.Context())
 	w := dialWire(t, url, "options", "-csearch_path="+schema)
@@ -125,6 +122,17 @@ func converse(t *testing.T, url string, steps []step, bytewise bool) []string {
 	}
 	return answers
 }
+
+// conversationTables is what a conversation finds in its schema.
+const conversationTables = `create table t (a int primary key, b text);
+	insert into t values (1, 'one'), (2, 'two'), (3, 'three');
+	create table child (a int references t deferrable initially deferred);
+	create function t_count() returns bigint language sql as 'select count(*) from t'`
+
+// restoreConversationTables brings them back to that. A conversation does not
+// change the rows above, nor drop t.
+const restoreConversationTables = `delete from t where a > 3;
+	create table if not exists child (a int references t deferrable initially deferred)`
 
 // schemas numbers the schemas of conversations.
 var schemas atomic.Int64

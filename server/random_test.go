@@ -1,7 +1,9 @@
 package server_test
 
 import (
+	"bytes"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -30,7 +32,7 @@ func drawMessage(t *rapid.T) []byte {
 	text := rapid.SampledFrom(texts)
 	name := rapid.SampledFrom([]string{"", "s"})
 	portal := rapid.SampledFrom([]string{"", "p"})
-	switch rapid.IntRange(0, 13).Draw(t, "message") {
+	switch rapid.IntRange(0, 16).Draw(t, "message") {
 	case 0, 1:
 		return query(text.Draw(t, "query"))
 	case 2:
@@ -45,15 +47,40 @@ func drawMessage(t *rapid.T) []byte {
 		return batch(&pgproto3.Execute{Portal: portal.Draw(t, "portal"), MaxRows: uint32(rapid.IntRange(0, 2).Draw(t, "limit"))})
 	case 9:
 		return batch(&pgproto3.Close{ObjectType: rapid.SampledFrom([]byte("SP")).Draw(t, "type"), Name: name.Draw(t, "name")})
-	case 10, 11:
+	case 10:
+		return batch(&pgproto3.Describe{ObjectType: rapid.SampledFrom([]byte("SP")).Draw(t, "type"), Name: name.Draw(t, "name")})
+	case 11, 12:
 		return batch(&pgproto3.Sync{})
-	case 12:
+	case 13:
 		return batch(&pgproto3.Flush{})
+	case 14:
+		return functionCall
+	case 15:
+		return batch(&pgproto3.CopyFail{Message: "no"})
 	default:
 		data := rapid.SampledFrom([]string{"7\tx\n", "x\ty\n"}).Draw(t, "data")
 		return batch(&pgproto3.CopyData{Data: []byte(data)}, &pgproto3.CopyDone{})
 	}
 }
+
+// drawConversation returns messages, and where they are cut into packets.
+func drawConversation(t *rapid.T) (packets [][]byte) {
+	var send []byte
+	for range rapid.IntRange(1, 12).Draw(t, "messages") {
+		send = append(send, drawMessage(t)...)
+	}
+	for _, cut := range rapid.SliceOfN(rapid.IntRange(1, 60), 0, 3).Draw(t, "cuts") {
+		if cut < len(send) {
+			packets = append(packets, send[:cut])
+			send = send[cut:]
+		}
+	}
+	return append(packets, send)
+}
+
+// conversationsPerSession is how many conversations a session has: a hundred
+// sessions, which rapid draws by default, make four thousand conversations.
+const conversationsPerSession = 40
 
 // TestAnyConversationHasPostgressAnswers says random conversations to Postgres
 // and to the proxy: message by message, the answers are the same.
@@ -62,15 +89,68 @@ func TestAnyConversationHasPostgressAnswers(t *testing.T) {
 	url := pgtest.Database(t)
 	proxied := startProxy(t, forwarding).url(t, url)
 	rapid.Check(t, func(r *rapid.T) {
-		var send []byte
-		for range rapid.IntRange(1, 12).Draw(r, "messages") {
-			send = append(send, drawMessage(r)...)
+		var all [][][]byte
+		for range rapid.IntRange(1, conversationsPerSession).Draw(r, "conversations") {
+			all = append(all, drawConversation(r))
 		}
-		// Whatever state this ends in, a Sync makes Postgres send its answers.
-		steps := []step{{join(send, batch(&pgproto3.Sync{}, &pgproto3.Terminate{})), "$"}}
-		want, got := converse(t, url, steps, false), converse(t, proxied, steps, false)
-		if diff := cmp.Diff(want, got); diff != "" {
-			r.Fatalf("direct and proxied answers differ (-direct +proxied):\n%s\nsent: %s", diff, fmt.Sprintf("%q", send))
+		want, got := converseOften(t, url, all), converseOften(t, proxied, all)
+		for i := range all {
+			if diff := cmp.Diff(want[i], got[i]); diff != "" {
+				r.Fatalf("direct and proxied answers differ (-direct +proxied):\n%s\nsent: %q", diff, all[i])
+			}
 		}
 	})
+}
+
+// converseOften has conversations one after another, in one session as long as
+// Postgres does not end it, each with the same tables. It returns the answers
+// to each as text.
+func converseOften(t *testing.T, url string, all [][][]byte) [][]string {
+	t.Helper()
+	schema := fmt.Sprintf("s%d", schemas.Add(1))
+	setup := connect(t, url)
+	exec(t, setup, "create schema "+schema+"; set search_path = "+schema)
+	exec(t, setup, conversationTables)
+	function := oid(value(t, setup, "select 't_count'::regproc::oid"))
+	defer setup.Close(t.Context())
+	var w *wire
+	answers := make([][]string, len(all))
+	for i, packets := range all {
+		if w == nil {
+			w = dialWire(t, url, "options", "-csearch_path="+schema)
+			defer w.conn.Close()
+		}
+		// Whatever state the packets leave behind, after the last one Postgres is
+		// at the start again, and says so; or it has ended the session.
+		mark := fmt.Sprintf("mark %d", i)
+		last := join(batch(&pgproto3.CopyFail{}, &pgproto3.Sync{}), query("rollback"), query("deallocate all"), query("select '"+mark+"'"))
+		for _, packet := range append(packets[:len(packets):len(packets)], last) {
+			if _, err := w.conn.Write(bytes.ReplaceAll(packet, functionPlaceholder, function)); err != nil {
+				break // the session has ended, which is read below
+			}
+		}
+		answers[i], w = answersUpTo(w, mark)
+		exec(t, setup, restoreConversationTables)
+	}
+	return answers
+}
+
+// answersUpTo reads to the answer of the Query that selects mark. It returns a
+// nil wire when the session has ended before it.
+func answersUpTo(w *wire, mark string) ([]string, *wire) {
+	var answers []string
+	for {
+		f := w.read()
+		if f == nil {
+			w.conn.Close()
+			return append(answers, "the end"), nil
+		}
+		answers = append(answers, normal(w, f))
+		if f.typ() == 'D' && strings.HasSuffix(string(f), mark) {
+			for _, f := range w.until('Z') {
+				answers = append(answers, normal(w, f))
+			}
+			return answers, w
+		}
+	}
 }

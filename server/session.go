@@ -74,6 +74,9 @@ type session struct {
 	changed     *sync.Cond // the ledger or the fields below changed
 	ledger      ledger
 	status      byte
+	planFailed  bool   // the last error was one of a Bind
+	pipelining  bool   // an Execute has completed in the transaction that is open
+	implicit    bool   // the block that status tells of may be that of a pipeline
 	cancelKey   []byte // of BackendKeyData: process ID and secret
 	backslashes bool   // standard_conforming_strings is off
 	unsafeText  bool   // client_encoding has characters that end in an ASCII byte

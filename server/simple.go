@@ -9,7 +9,7 @@ import (
 // runScript runs a Query in which a statement is ours.
 func (s *session) runScript(text string, sc script) error {
 	s.mu.Lock()
-	status := s.status
+	status, implicit, pipelining := s.status, s.implicit, s.pipelining
 	s.mu.Unlock()
 	// Nothing is open in Postgres, neither a block nor a pipeline.
 	fresh := status == statusIdle && !s.batch.executed
@@ -23,7 +23,8 @@ func (s *session) runScript(text string, sc script) error {
 			return s.runAlone(sc[0])
 		}
 	}
-	if len(sc) > 1 && (fresh || status == statusInBlock) {
+	// The implicit block of a pipeline takes no savepoint for the check.
+	if len(sc) > 1 && (fresh || status == statusInBlock && !implicit) {
 		failed, err := s.checkSyntax(text, sc, status)
 		if err != nil {
 			return err
@@ -32,7 +33,8 @@ func (s *session) runScript(text string, sc script) error {
 			return s.endQuery()
 		}
 	}
-	return s.runInOrder(sc, fresh, status == statusAborted)
+	pipelined := len(sc) == 1 && pipelining
+	return s.runInOrder(sc, fresh, pipelined, status == statusAborted)
 }
 
 func (s *session) queryNatively(text string) error {
@@ -61,30 +63,54 @@ func (s *session) runAlone(i item) error {
 	return s.endQuery()
 }
 
-// endQuery ends a Query that was not sent as one. As in Postgres, the unnamed
-// statement is then gone, and so is the unnamed portal unless it failed. A Sync
-// gets the ReadyForQuery.
+// endQuery ends a Query that was not sent as one: a Sync gets its ReadyForQuery.
 func (s *session) endQuery() error {
+	return s.endQueryWith(step{owesSync, &pgproto3.Sync{}}, nil)
+}
+
+// endPipelinedQuery ends a Query of one statement behind what an Execute has
+// done. Whether that is now committed depends on the version of Postgres, so a
+// Query without a statement gets the ReadyForQuery.
+func (s *session) endPipelinedQuery() error {
+	return s.endQueryWith(step{owesQuery, &pgproto3.Query{}}, &note{unseen: true})
+}
+
+// endQueryWith ends a Query with a message that a ReadyForQuery answers, or with
+// a Sync if it failed. As in Postgres, the unnamed statement is then gone, and so
+// is the unnamed portal unless it failed; a statement that could not be planned
+// never had one.
+func (s *session) endQueryWith(last step, lastNote *note) error {
 	s.mu.Lock()
-	failed := s.ledger.skipping
+	failed, planFailed := s.ledger.skipping, s.planFailed
 	delete(s.prepared, "")
-	syncs := 1 + s.extraReady
+	extra := s.extraReady
 	s.inScript, s.extraReady = false, 0
 	s.mu.Unlock()
-	first := step{owesClose, &pgproto3.Close{ObjectType: 'P'}}
-	n := &note{quiet: true}
+	sync := step{owesSync, &pgproto3.Sync{}}
 	if failed {
-		first = step{owesSync, &pgproto3.Sync{}}
-		n = &note{sink: &result{}}
+		last, lastNote = sync, nil
+		s.owe(owesSync, &note{sink: &result{}})
+		if err := s.sendBackend(sync.message); err != nil {
+			return err
+		}
 	}
-	s.owe(first.owes, n)
+	if !failed || planFailed {
+		s.owe(owesClose, &note{quiet: true})
+		if err := s.sendBackend(&pgproto3.Close{ObjectType: 'P'}); err != nil {
+			return err
+		}
+	}
 	s.owe(owesClose, &note{quiet: true})
-	if err := s.sendBackend(first.message, &pgproto3.Close{ObjectType: 'S'}); err != nil {
+	if err := s.sendBackend(&pgproto3.Close{ObjectType: 'S'}); err != nil {
 		return err
 	}
-	for range syncs {
+	s.owe(last.owes, lastNote)
+	if err := s.sendBackend(last.message); err != nil {
+		return err
+	}
+	for range extra {
 		s.owe(owesSync, nil)
-		if err := s.sendBackend(&pgproto3.Sync{}); err != nil {
+		if err := s.sendBackend(sync.message); err != nil {
 			return err
 		}
 	}
@@ -97,7 +123,10 @@ func (s *session) endQuery() error {
 // that is a block of ours around them, in which LOCK, DECLARE and SET LOCAL
 // work and VACUUM does not. Where the text itself begins or ends blocks, the
 // implicit transaction of a pipeline does what an implicit block does.
-func (s *session) runInOrder(sc script, fresh, aborted bool) error {
+//
+// One statement that is pipelined, behind what Execute has done, may not end
+// the transaction that it is in.
+func (s *session) runInOrder(sc script, fresh, pipelined, aborted bool) error {
 	s.mu.Lock()
 	s.inScript = true
 	s.mu.Unlock()
@@ -135,6 +164,8 @@ func (s *session) runInOrder(sc script, fresh, aborted bool) error {
 		if _, err := s.runUnseen("commit"); err != nil {
 			return err
 		}
+	case pipelined:
+		return s.endPipelinedQuery()
 	}
 	return s.endQuery()
 }
