@@ -163,6 +163,9 @@ func (i *instance) reload() {
 // what they run until ctx ends, the rest gets a time of its own. It is called
 // once.
 func (i *instance) stop(ctx context.Context) {
+	if i.console != nil {
+		i.console.Drain()
+	}
 	close(i.closed)
 	if i.server != nil {
 		if err := i.server.Stop(ctx); err != nil {

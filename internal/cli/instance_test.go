@@ -12,6 +12,7 @@ import (
 	"errors"
 	"io"
 	"math/big"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -156,6 +157,47 @@ func TestAPostgresThatIsDownIsReportedToClientsNotAtTheStart(t *testing.T) {
 	if err := i.ping(testContext(t)); err == nil {
 		t.Error("ping succeeded")
 	}
+}
+
+func TestAnInstanceThatStopsIsNotReadyWhileASessionFinishes(t *testing.T) {
+	t.Parallel()
+	s := settings(t, map[string]string{"RWPROXY_UPSTREAM": pgtest.Database(t)})
+	s.HTTP = "127.0.0.1:0"
+	i, err := start(testContext(t), s, zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	readyz := func() int {
+		response, err := http.Get("http://" + i.console.Address() + "/readyz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		return response.StatusCode
+	}
+	if status := readyz(); status != http.StatusOK {
+		t.Errorf("status %d while running", status)
+	}
+	session, err := pgx.Connect(testContext(t), i.url("postgres").String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := session.Exec(testContext(t), "begin"); err != nil {
+		t.Fatal(err)
+	}
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		i.stop(testContext(t))
+	}()
+	<-i.closed
+	if status := readyz(); status != http.StatusServiceUnavailable {
+		t.Errorf("status %d while stopping", status)
+	}
+	if _, err := session.Exec(testContext(t), "commit"); err != nil {
+		t.Errorf("commit: %v", err)
+	}
+	<-stopped
 }
 
 func TestTheDemoRunsInATemporaryDirectoryAndEndsOnce(t *testing.T) {

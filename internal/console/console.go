@@ -2,7 +2,7 @@
 // whether its Postgres can be reached, and its metrics.
 //
 //	GET /healthz   200 as long as the process serves
-//	GET /readyz    200 when Postgres answers, else 503
+//	GET /readyz    200 when Postgres answers, else 503; 503 too while stopping
 //	GET /metrics   Prometheus' text format
 //
 // Nothing here asks who is calling: it is meant for a loopback address or a
@@ -17,6 +17,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -51,6 +52,7 @@ type Console struct {
 	config   Config
 	server   *http.Server
 	listener net.Listener
+	draining atomic.Bool
 	done     chan struct{} // closed when the serving goroutine has ended
 }
 
@@ -82,6 +84,10 @@ func Start(c Config) (*Console, error) {
 // Address returns the host:port that the console listens on.
 func (c *Console) Address() string { return c.listener.Addr().String() }
 
+// Drain makes /readyz answer 503 from now on, so that a balancer sends new
+// clients elsewhere while sessions finish.
+func (c *Console) Drain() { c.draining.Store(true) }
+
 // Stop lets running requests finish until ctx ends, then cuts them. It is safe
 // to call twice.
 func (c *Console) Stop(ctx context.Context) error {
@@ -102,6 +108,10 @@ func (c *Console) handler() http.Handler {
 }
 
 func (c *Console) ready(w http.ResponseWriter, r *http.Request) {
+	if c.draining.Load() {
+		answer(w, http.StatusServiceUnavailable, "stopping")
+		return
+	}
 	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 	defer cancel()
 	if err := c.config.Ready(ctx); err != nil {

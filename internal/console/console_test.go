@@ -88,6 +88,18 @@ func TestReadyFollowsPostgres(t *testing.T) {
 	}
 }
 
+func TestReadyIsRefusedWhileDraining(t *testing.T) {
+	t.Parallel()
+	console := start(t, Config{Ready: func(context.Context) error { return nil }})
+	console.Drain()
+	if status, body := request(t, "GET", console, "/readyz"); status != 503 || body != "stopping\n" {
+		t.Errorf("ready: %d %q", status, body)
+	}
+	if status, _ := request(t, "GET", console, "/healthz"); status != 200 {
+		t.Errorf("health: %d", status)
+	}
+}
+
 func TestReadyDoesNotWaitForAPostgresThatHangs(t *testing.T) {
 	t.Parallel()
 	console := start(t, Config{Ready: func(ctx context.Context) error {
