@@ -1,5 +1,5 @@
-// Package pgtest gives each test package a Postgres of its own, and each test
-// a database of its own.
+// Package pgtest gives each test package a Postgres of its own, started when a
+// test first asks for it, and each test a database of its own.
 //
 //	func TestMain(m *testing.M) { os.Exit(pgtest.Run(m)) }
 //
@@ -13,10 +13,12 @@ package pgtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -36,11 +38,22 @@ const binVariable = "RWPROXY_TEST_PG_BIN"
 const limit = time.Minute
 
 var (
-	server    *embedded.Postgres // set by Run, before any test
-	databases atomic.Int64       // numbers the databases
+	own       *cluster     // set by Run, before any test
+	databases atomic.Int64 // numbers the databases
 )
 
-// Run starts a server, runs the tests, stops the server and checks that no
+// cluster is the server of a test package. It is started when the first test
+// asks for it, so that a run without such a test, a fuzz worker's say, has none.
+type cluster struct {
+	settings map[string]string
+
+	once   sync.Once
+	dir    string             // "" until started
+	server *embedded.Postgres // nil until started
+	err    error              // why it did not start
+}
+
+// Run runs the tests, stops the server if they have used it, and checks that no
 // goroutine is left. Each setting is name=value, as in postgresql.conf. It
 // returns the exit status for TestMain.
 func Run(m *testing.M, settings ...string) int {
@@ -70,26 +83,9 @@ func run(m *testing.M, settings []string) (status int, err error) {
 		}
 		values[name] = value
 	}
-	dir, err := os.MkdirTemp("", "rwproxy-test-")
-	if err != nil {
-		return 1, err
-	}
-	defer os.RemoveAll(dir)
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	server, err = embedded.Start(ctx, embedded.Config{
-		DataDir:  dir,
-		Bin:      os.Getenv(binVariable),
-		Settings: values,
-		Trust:    true,
-	})
-	if err != nil {
-		return 1, err
-	}
+	own = &cluster{settings: values}
 	status = m.Run()
-	ctx, cancelStop := context.WithTimeout(context.Background(), limit)
-	defer cancelStop()
-	if err := server.Stop(ctx); err != nil {
+	if err := own.stop(); err != nil {
 		return 1, err
 	}
 	if status == 0 {
@@ -100,12 +96,48 @@ func run(m *testing.M, settings []string) (status int, err error) {
 	return status, nil
 }
 
-// Server returns the server that Run started. A test that kills or restarts
-// it cannot run in parallel with others: start one of your own for that.
+// start starts the server, once.
+func (c *cluster) start() (*embedded.Postgres, error) {
+	c.once.Do(func() {
+		if c.dir, c.err = os.MkdirTemp("", "rwproxy-test-"); c.err != nil {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), limit)
+		defer cancel()
+		c.server, c.err = embedded.Start(ctx, embedded.Config{
+			DataDir:  c.dir,
+			Bin:      os.Getenv(binVariable),
+			Settings: c.settings,
+			Trust:    true,
+		})
+	})
+	return c.server, c.err
+}
+
+// stop stops the server if it was started, and removes its data.
+func (c *cluster) stop() error {
+	var err error
+	if c.server != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), limit)
+		defer cancel()
+		err = c.server.Stop(ctx)
+	}
+	if c.dir != "" {
+		err = errors.Join(err, os.RemoveAll(c.dir))
+	}
+	return err
+}
+
+// Server returns the package's server. A test that kills or restarts it cannot
+// run in parallel with others: start one of your own for that.
 func Server(t testing.TB) *embedded.Postgres {
 	t.Helper()
-	if server == nil {
+	if own == nil {
 		t.Fatal("no server: TestMain must call pgtest.Run")
+	}
+	server, err := own.start()
+	if err != nil {
+		t.Fatal(err)
 	}
 	return server
 }

@@ -1,6 +1,7 @@
 package pgtest
 
 import (
+	"errors"
 	"os"
 	"testing"
 
@@ -53,5 +54,29 @@ func TestSettingsReachTheServer(t *testing.T) {
 	t.Parallel()
 	if got := query(t, Server(t).URL("postgres"), "show work_mem"); got != "7MB" {
 		t.Errorf("work_mem = %s", got)
+	}
+}
+
+func TestTheServerIsStartedWhenItIsFirstAskedFor(t *testing.T) {
+	t.Parallel()
+	c := &cluster{}
+	if err := c.stop(); err != nil {
+		t.Errorf("stop of a server that was never started: %v", err)
+	}
+	if c.server != nil || c.dir != "" {
+		t.Error("a server was started")
+	}
+	first, err := c.start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second, err := c.start(); second != first || err != nil {
+		t.Errorf("a second server was started: %v", err)
+	}
+	if err := c.stop(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(c.dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("its data is still there: %v", err)
 	}
 }
