@@ -187,14 +187,20 @@ func (s *session) judge(typ byte, message []byte) []byte {
 	return message
 }
 
-// noteExecuted keeps what Postgres keeps as XACT_FLAGS_PIPELINING: whether its
-// transaction holds what an Execute has done; the caller holds mu.
+// noteExecuted keeps what an Execute means for the transaction, of which the
+// next ReadyForQuery may be far; the caller holds mu.
 func (s *session) noteExecuted(typ byte, content []byte) {
-	switch typ {
-	case msgPortalSuspended:
+	switch {
+	case typ == msgPortalSuspended:
 		s.pipelining = true
-	case msgCommandComplete:
-		s.pipelining = !controlsTransaction(content)
+	case typ == msgCommandComplete && controlsTransaction(content):
+		s.pipelining = false
+		if s.status != statusIdle {
+			// It has ended the block, or gone back to a savepoint in it.
+			s.status, s.unsure = statusInBlock, true
+		}
+	case typ == msgCommandComplete:
+		s.pipelining = true
 	}
 }
 
@@ -276,17 +282,18 @@ func replaced(message []byte, d *pgdiag.Diagnostic) []byte {
 
 // judgeReady books a ReadyForQuery; the caller holds out and mu.
 func (s *session) judgeReady(message []byte) []byte {
-	mayBeImplicit := s.implicit || s.status == statusIdle && s.pipelining
+	unsure := s.unsure || s.status == statusIdle && s.pipelining
 	if len(message) > headerSize {
 		s.status = message[headerSize]
 	}
-	s.implicit = s.status == statusInBlock && mayBeImplicit
 	s.ready = true
 	if s.status == statusIdle {
 		s.pipelining = false
 		clear(s.portals)
 	}
 	d, owed := s.ledger.ready()
+	// A Sync leaves no block open but the client's.
+	s.unsure = unsure && s.status == statusInBlock && d.kind != owesSync
 	if !owed && s.inScript {
 		s.extraReady++
 		return nil

@@ -141,6 +141,8 @@ var drops = map[string][]step{
 	"behind a pipeline that commits":     {{join(batch(concat(run("insert into t values (9, 'x')"), run("commit"))...), query("drop table child"), batch(&pgproto3.Sync{})), "ZZ"}},
 	"behind a portal that is suspended":  {{join(batch(&pgproto3.Parse{Query: "select a from t"}, &pgproto3.Bind{}, &pgproto3.Execute{MaxRows: 1}), query("drop table child"), query("savepoint a"), batch(&pgproto3.Sync{})), "ZZZ"}},
 	"a function call behind a pipeline":  {{join(batch(run("select 1")...), functionCall, query("vacuum t; drop table child"), query("select 1; drop table child"), batch(&pgproto3.Sync{})), "ZZZZ"}},
+	"a block that a pipeline ends":       {{query("begin"), "Z"}, {join(batch(run("commit")...), query("select 1; drop table child"), batch(&pgproto3.Sync{})), "ZZ"}},
+	"a failed one that a pipeline ends":  {{query("begin; select 1/0"), "Z"}, {join(batch(run("rollback")...), query("drop table child"), batch(&pgproto3.Sync{})), "ZZ"}, {query("drop table child"), "Z"}},
 	"a plan that fails, then its portal": {{query("begin"), "Z"}, {query("drop table child; select 1/0"), "Z"}, {batch(&pgproto3.Execute{}, &pgproto3.Sync{}), "Z"}},
 	"a portal that fails, then it":       {{query("begin"), "Z"}, {query("drop table child; select 1 / (a - 1) from t"), "Z"}, {batch(&pgproto3.Execute{}, &pgproto3.Sync{}), "Z"}},
 	"in a Query that COPY takes as data": {{join(query("copy t from stdin"), query("drop table child")), "$"}},

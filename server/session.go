@@ -74,9 +74,9 @@ type session struct {
 	changed     *sync.Cond // the ledger or the fields below changed
 	ledger      ledger
 	status      byte
+	unsure      bool   // the block that status tells of may be a pipeline's, or have ended
+	pipelining  bool   // the open transaction holds what an Execute has done
 	planFailed  bool   // the last error was one of a Bind
-	pipelining  bool   // an Execute has completed in the transaction that is open
-	implicit    bool   // the block that status tells of may be that of a pipeline
 	cancelKey   []byte // of BackendKeyData: process ID and secret
 	backslashes bool   // standard_conforming_strings is off
 	unsafeText  bool   // client_encoding has characters that end in an ASCII byte

@@ -9,7 +9,7 @@ import (
 // runScript runs a Query in which a statement is ours.
 func (s *session) runScript(text string, sc script) error {
 	s.mu.Lock()
-	status, implicit, pipelining := s.status, s.implicit, s.pipelining
+	status, unsure, pipelining := s.status, s.unsure, s.pipelining
 	s.mu.Unlock()
 	// Nothing is open in Postgres, neither a block nor a pipeline.
 	fresh := status == statusIdle && !s.batch.executed
@@ -23,8 +23,8 @@ func (s *session) runScript(text string, sc script) error {
 			return s.runAlone(sc[0])
 		}
 	}
-	// The implicit block of a pipeline takes no savepoint for the check.
-	if len(sc) > 1 && (fresh || status == statusInBlock && !implicit) {
+	// Outside a block of the client's there is no savepoint for the check.
+	if len(sc) > 1 && (fresh || status == statusInBlock && !unsure) {
 		failed, err := s.checkSyntax(text, sc, status)
 		if err != nil {
 			return err
