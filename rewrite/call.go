@@ -144,7 +144,9 @@ func init() {
 		"date_trunc":            truncationUnit,
 		"extract":               extractField,
 		"from_unixtime":         formatArgument(1, false),
+		"charindex":             withoutStart,
 		"listagg":               listagg,
+		"locate":                withoutStart,
 		"max_by":                valueBy("DESC"),
 		"median":                median,
 		"min_by":                valueBy("ASC"),
@@ -196,6 +198,14 @@ func arrayConstructor(t *tokenText, c call) error {
 	}
 	t.replace(c.open, c.open+1, "[")
 	t.replace(c.close, c.close+1, "]")
+	return nil
+}
+
+// withoutStart refuses a place to begin looking at.
+func withoutStart(t *tokenText, c call) error {
+	if len(c.arguments) > 2 {
+		return t.unsupported(c.arguments[2].from, c.name+" with a place to begin at", "Look in a substring, and add its place.")
+	}
 	return nil
 }
 

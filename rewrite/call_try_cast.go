@@ -21,6 +21,9 @@ func tryCast(t *tokenText, c call) error {
 	if as < 0 || as == c.open+1 {
 		return nil
 	}
+	if t.dialect == Databricks && isTinyint[t.word(as+1)] {
+		return t.refuseTinyint(as + 1)
+	}
 	function := tryCasts[t.word(as+1)]
 	precision := "" // and scale
 	switch {

@@ -85,11 +85,11 @@ func (t *tokenText) outputNames(s selectClauses, end int, c Catalog) ([]string, 
 	if c == nil {
 		return nil, t.unsupported(end, "QUALIFY over columns without names of their own", "Give every column of the select list its own name with AS.")
 	}
-	names, err := t.describe(s.at, c, " ", tokenRange{s.at, end})
+	columns, err := t.describe(s.at, c, " ", tokenRange{s.at, end})
 	if err != nil && t.isNested(s.at) {
 		return nil, t.unsupported(end, "QUALIFY over columns without names in this subquery", "List the columns, each with a name.")
 	}
-	return names, err
+	return columnNames(columns), err
 }
 
 // translateAliases replaces names of the select list in HAVING, and in
@@ -200,9 +200,9 @@ func (t *tokenText) isInputColumn(s selectClauses, k int, c Catalog) (bool, erro
 	if s.from.empty() || c == nil {
 		return false, nil
 	}
-	names, err := t.describe(s.at, c, " SELECT * ", s.from)
+	columns, err := t.describe(s.at, c, " SELECT * ", s.from)
 	if err != nil && t.isNested(s.at) {
 		return false, t.unsupported(k, "this name of the select list in QUALIFY in a subquery", "Repeat the expression.")
 	}
-	return slices.Contains(names, t.name(k)), err
+	return slices.Contains(columnNames(columns), t.name(k)), err
 }

@@ -26,6 +26,8 @@ func DatabricksRefusal(d *pgdiag.Diagnostic) (*pgdiag.Diagnostic, bool) {
 	construct, hint := name+"("+types+")", "Cast the arguments to another type."
 	between := " between " + strings.Join(strings.Split(types, ", "), " and ")
 	switch target, isCast := strings.CutPrefix(name, "to_"); {
+	case name == "moment":
+		construct, hint = "a field of "+types, "Take the field of a date or timestamp."
 	case isCast:
 		construct, hint = "a cast of "+types+" to "+strings.ToUpper(target), "Cast to another type first."
 	case name == "divide":
@@ -54,8 +56,13 @@ func (t *tokenText) translateDatabricks() error {
 		}
 	}
 	for i := range t.tokens {
-		if t.words(i, "order", "by") {
+		switch {
+		case t.words(i, "order", "by"):
 			t.orderNulls(i)
+		case t.word(i) == "interval":
+			if err := t.refuseIntervalComparison(i); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -68,10 +75,16 @@ func (t *tokenText) translateDatabricksToken(i int) (next int, found bool, err e
 	case t.isRaw(i), t.is(i, String), t.is(i, QuotedIdentifier) && t.isDoubleQuotedString(i):
 		next, err = t.translateStrings(i)
 		return next, true, err
+	case t.is(i, Number) && t.suffixType(i) != "" && foldASCII(t.text(i+1)) == "y":
+		return 0, true, t.refuseTinyint(i)
 	case t.is(i, Number) && strings.ContainsAny(t.text(i), "eE") && !strings.HasPrefix(strings.ToLower(t.text(i)), "0x"):
 		if t.suffixType(i) == "" {
 			t.insertAfter(i, "::float8")
 			return i + 1, true, nil
+		}
+	case t.is(i, DollarString):
+		if t.beginsValue(i) && isLoose(StringValue(t.text(i), t.lexical)) {
+			t.insertAfter(i, "::text")
 		}
 	case t.punctuation(i, "[") && t.word(i-1) != "array" && t.endsOperand(i-1):
 		return i + 1, true, t.translateElement(i)
@@ -84,6 +97,8 @@ func (t *tokenText) translateDatabricksToken(i int) (next int, found bool, err e
 	case word == "user" && !t.punctuation(i+1, "("):
 		t.replace(i, i+1, `"user"`)
 		return i + 1, true, nil
+	case word == "current_time":
+		return 0, true, t.unsupported(i, "current_time under the dialect of Databricks", "Use date_format(now(), 'HH:mm:ss').")
 	case word == "order" && t.words(i, "order", "by") && t.word(i+3) == "using":
 		return 0, true, t.unsupported(i+3, "ORDER BY ... USING", "Use ASC or DESC.")
 	}

@@ -52,8 +52,8 @@ func (t *tokenText) translateBinary(c chain, k int, mixed bool) {
 		t.wrapInCall(place, both, databricksPrefix+"divide(", ")")
 		t.replace(place, place+1, ",")
 	case operator == "||":
-		t.wrapInCall(place, left, databricksPrefix+"string(", ")")
-		t.wrapInCall(place, right, databricksPrefix+"string(", ")")
+		t.asText(place, left)
+		t.asText(place, right)
 		if mixed {
 			t.wrap(both, "(", ")")
 		}

@@ -21,11 +21,11 @@ func DatabricksColumnType(typ string) string {
 
 // castFunctions are what a cast to a type calls.
 var castFunctions = map[string]string{
-	"tinyint": "to_tinyint", "byte": "to_tinyint", "smallint": "to_smallint", "short": "to_smallint",
+	"smallint": "to_smallint", "short": "to_smallint",
 	"int": "to_integer", "integer": "to_integer", "bigint": "to_bigint", "long": "to_bigint",
 	"float": "to_float", "real": "to_float", "double": "to_double",
 	"decimal": "to_decimal", "dec": "to_decimal", "numeric": "to_decimal",
-	"boolean": "to_boolean", "string": "string", "binary": "to_binary",
+	"boolean": "to_boolean", "string": "string", "text": "string", "binary": "to_binary",
 	"timestamp": "to_timestamp", "timestamp_ltz": "to_timestamp", "timestamp_ntz": "to_timestamp_ntz",
 }
 
@@ -36,6 +36,8 @@ func (t *tokenText) castTo(r tokenRange) (before, after string, err error) {
 	function := castFunctions[name]
 	isDecimal := function == "to_decimal"
 	switch {
+	case isTinyint[name]:
+		return "", "", t.refuseTinyint(r.from)
 	case t.isUnsupportedType(r.from):
 		return "", "", t.refuseType(r.from)
 	case name == "date" && r.to == r.from+1:
@@ -73,8 +75,26 @@ func databricksCast(t *tokenText, c call) error {
 	if err != nil {
 		return err
 	}
-	t.rebuild(tokenRange{c.at, c.close + 1}, before, tokenRange{c.open + 1, as}, after)
+	t.writeCast(c.at, tokenRange{c.at, c.close + 1}, tokenRange{c.open + 1, as}, before, after)
 	return nil
+}
+
+// writeCast puts a cast's operand, with what castTo returned around it, in place
+// of whole; at is the token that is wrong if the cast is.
+func (t *tokenText) writeCast(at int, whole, operand tokenRange, before, after string) {
+	if before == textFunction {
+		t.asText(at, operand)
+		before, after = "", ""
+	}
+	t.rebuild(whole, before, operand, after)
+}
+
+// isTinyint are the names of a type that PostgreSQL lacks: in its smallest one
+// a sum that overflows a TINYINT is no error.
+var isTinyint = wordSet("tinyint byte")
+
+func (t *tokenText) refuseTinyint(i int) error {
+	return t.unsupported(i, "the type TINYINT under the dialect of Databricks", "Use SMALLINT.")
 }
 
 // translateColonCast translates the cast whose :: is at i, and returns the
@@ -91,6 +111,11 @@ func (t *tokenText) translateColonCast(i int) (next int, err error) {
 	before, after, err := t.castTo(tokenRange{i + 1, end})
 	if err != nil {
 		return 0, err
+	}
+	if before == textFunction {
+		t.asText(i, tokenRange{operand.primary, i})
+		t.replaceBytes(t.tokens[i].Start, t.tokens[end-1].End, "")
+		return end, nil
 	}
 	t.wrapInCall(i, tokenRange{operand.primary, end}, before, "")
 	t.replace(i, end, after)

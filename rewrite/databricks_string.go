@@ -13,7 +13,7 @@ func (t *tokenText) isDoubleQuotedString(i int) bool {
 		return false
 	}
 	switch t.word(i - 1) {
-	case "as", "from", "join":
+	case "as", "from", "join", "collate":
 		return false
 	case "date", "timestamp", "timestamp_ntz", "timestamp_ltz", "interval", "rlike", "regexp":
 		return true
@@ -31,8 +31,11 @@ func (t *tokenText) translateStrings(i int) (next int, err error) {
 	switch first := t.text(i)[0] | 0x20; {
 	case t.is(i, String) && first == 'x':
 		return i + 1, t.translateBinaryString(i)
-	case t.is(i, String) && t.text(i)[0] != '\'':
-		return i + 1, nil // E'…' and the like are PostgreSQL's alone
+	case t.is(i, String) && t.text(i)[0] != '\'': // E'…' and the like are PostgreSQL's alone
+		if first == 'e' && t.beginsValue(i) && isLoose(StringValue(t.text(i), t.lexical)) {
+			t.insertAfter(i, "::text")
+		}
+		return i + 1, nil
 	}
 	var value strings.Builder
 	next = i
@@ -48,7 +51,16 @@ func (t *tokenText) translateStrings(i int) (next int, err error) {
 		value.WriteString(piece)
 		next += length
 	}
-	t.replace(i, next, QuoteLiteral(value.String()))
+	text, cast := value.String(), ""
+	switch {
+	case constantTypes[t.word(i-1)] != nil:
+		if text, err = t.typedConstant(i-1, text); err != nil {
+			return 0, err
+		}
+	case t.beginsValue(i) && isLoose(text):
+		cast = "::text"
+	}
+	t.replace(i, next, QuoteLiteral(text)+cast)
 	return next, nil
 }
 

@@ -17,7 +17,9 @@ func (nothing) Operators([]string) (map[string]bool, error) { return nil, nil }
 
 func (nothing) Aggregates([]string) (map[string]bool, error) { return nil, nil }
 func (nothing) Functions([]string) (map[string]bool, error)  { return nil, nil }
-func (nothing) Columns(string) ([]string, error)             { return []string{"a", "b"}, nil }
+func (nothing) Columns(string) ([]rewrite.Column, error) {
+	return []rewrite.Column{{Name: "a"}, {Name: "b"}}, nil
+}
 
 func FuzzTranslatePredicate(f *testing.F) {
 	for _, file := range archive(f, "predicate.txtar")[1:] {

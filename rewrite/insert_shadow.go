@@ -167,4 +167,4 @@ var errNoCatalog = errors.New("there is no catalog")
 func (noCatalog) Aggregates([]string) (map[string]bool, error) { return nil, errNoCatalog }
 func (noCatalog) Operators([]string) (map[string]bool, error)  { return nil, nil }
 func (noCatalog) Functions([]string) (map[string]bool, error)  { return nil, nil }
-func (noCatalog) Columns(string) ([]string, error)             { return nil, errNoCatalog }
+func (noCatalog) Columns(string) ([]Column, error)             { return nil, errNoCatalog }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/rwproxy/rwproxy/internal/embedded/pgtest"
 	"github.com/rwproxy/rwproxy/internal/pgdiag"
@@ -103,28 +104,38 @@ func (c catalog) Aggregates(names []string) (map[string]bool, error) {
 	return found, nil
 }
 
-func (c catalog) Columns(query string) ([]string, error) {
+func (c catalog) Columns(query string) ([]rewrite.Column, error) {
 	description, err := c.c.Prepare(c.t.Context(), "", query)
 	if err != nil {
 		return nil, err
 	}
-	var names []string
+	var columns []rewrite.Column
 	for _, field := range description.Fields {
-		names = append(names, field.Name)
+		columns = append(columns, rewrite.Column{Name: field.Name, Scaled: field.DataTypeOID == pgtype.NumericOID && field.TypeModifier >= 0})
 	}
-	return names, nil
+	return columns, nil
 }
 
 // diagnosing is a catalog that reports errors as a session does.
 type diagnosing struct{ catalog }
 
-func (c diagnosing) Columns(query string) ([]string, error) {
-	names, err := c.catalog.Columns(query)
+func (c diagnosing) Columns(query string) ([]rewrite.Column, error) {
+	columns, err := c.catalog.Columns(query)
 	var e *pgconn.PgError
 	if errors.As(err, &e) {
 		return nil, pgdiag.New(e.Code, e.Message).At(int(e.Position))
 	}
-	return names, err
+	return columns, err
+}
+
+// diagnosticOf returns an error of Postgres as a session reports it.
+func diagnosticOf(t testing.TB, err error) *pgdiag.Diagnostic {
+	t.Helper()
+	var e *pgconn.PgError
+	if !errors.As(err, &e) {
+		t.Fatal(err)
+	}
+	return pgdiag.New(e.Code, e.Message).At(int(e.Position))
 }
 
 // postgresPosition returns the position of an error of Postgres.

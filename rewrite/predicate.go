@@ -50,6 +50,7 @@ func TranslatePredicate(p Span, c PredicateContext) (Translation, error) {
 	if err := t.translateSpellings(c.Catalog); err != nil {
 		return Translation{}, err
 	}
+	t.writeOtherTexts()
 	if err := t.resolveQualified(c); err != nil {
 		return Translation{}, err
 	}

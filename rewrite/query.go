@@ -18,8 +18,16 @@ type Catalog interface {
 	// the search_path finds and that are neither PostgreSQL's nor of schema
 	// rwproxy_compat.
 	Functions(names []string) (map[string]bool, error)
-	// Columns returns the names of the columns of a query's result.
-	Columns(query string) ([]string, error)
+	// Columns returns the columns of a query's result.
+	Columns(query string) ([]Column, error)
+}
+
+// Column is a column of a query's result.
+type Column struct {
+	Name string
+	// Scaled says that it is a decimal whose declared type says how many digits
+	// its values have behind the point.
+	Scaled bool
 }
 
 // TranslateQuery translates the Databricks spellings of a flow's query that
@@ -46,6 +54,7 @@ func TranslateQuery(q Span, c Catalog, o Lexical) (Translation, error) {
 			}
 		}
 	}
+	t.writeOtherTexts()
 	return t.translation(), nil
 }
 
@@ -94,6 +103,9 @@ func (t *tokenText) translateClause(clause queryClause, c Catalog) error {
 	if err := t.translateSemiJoins(s); err != nil {
 		return err
 	}
+	if err := t.writeTexts(s, c); err != nil {
+		return err
+	}
 	for _, item := range s.items {
 		if err := t.translateStarExcept(s, item, c); err != nil {
 			return err
@@ -127,12 +139,12 @@ func (t *tokenText) endsClause(k int) bool {
 // starColumns returns the names of the columns that a star of a SELECT stands
 // for; expression is the star with its qualifier.
 func (t *tokenText) starColumns(s selectClauses, expression tokenRange, c Catalog) ([]string, error) {
-	names, err := t.describe(s.at, c, " SELECT ", expression, " ", s.from)
+	columns, err := t.describe(s.at, c, " SELECT ", expression, " ", s.from)
 	if err != nil && t.isNested(s.at) {
 		// It may be a table of the query around it that is missing.
 		return nil, t.unsupported(expression.from, "* whose columns only the query around it tells", "List the columns.")
 	}
-	return names, err
+	return columnNames(columns), err
 }
 
 // isNested says whether token i is in brackets.
@@ -147,9 +159,17 @@ func (t *tokenText) isNested(i int) bool {
 	return false
 }
 
-// describe returns the names of the columns of a query made of texts and token
-// ranges, as it would be at the place at.
-func (t *tokenText) describe(at int, c Catalog, parts ...any) ([]string, error) {
+func columnNames(columns []Column) []string {
+	names := make([]string, len(columns))
+	for i, column := range columns {
+		names[i] = column.Name
+	}
+	return names
+}
+
+// describe returns the columns of a query made of texts and token ranges, as it
+// would be at the place at.
+func (t *tokenText) describe(at int, c Catalog, parts ...any) ([]Column, error) {
 	var probe translationBuilder
 	sortEdits(t.edits)
 	for _, p := range t.parts(append([]any{t.visibleWith(at)}, parts...)) {

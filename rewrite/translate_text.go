@@ -18,6 +18,9 @@ type tokenText struct {
 	// ownOperators and ownFunctions are those of the database that have a name
 	// of Databricks'.
 	ownOperators, ownFunctions map[string]bool
+	// texts are the operands of which Databricks makes texts, until they are
+	// written.
+	texts []textOperand
 }
 
 // maxNesting bounds the brackets inside one another. Finding what belongs

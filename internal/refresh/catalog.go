@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/rwproxy/rwproxy/internal/pgsession"
+	"github.com/rwproxy/rwproxy/rewrite"
 )
 
 // catalog answers what the translation of a query has to ask Postgres. It
@@ -73,14 +74,14 @@ func (c catalog) Functions(names []string) (map[string]bool, error) {
 }
 
 // Columns implements rewrite.Catalog.
-func (c catalog) Columns(query string) ([]string, error) {
+func (c catalog) Columns(query string) ([]rewrite.Column, error) {
 	description, err := c.session.Describe(c.ctx, query)
 	if err != nil {
 		return nil, inDialect(err)
 	}
-	names := make([]string, len(description.Columns))
+	columns := make([]rewrite.Column, len(description.Columns))
 	for i, column := range description.Columns {
-		names[i] = column.Name
+		columns[i] = rewrite.Column{Name: column.Name, Scaled: column.TypeOID == oidNumeric && column.TypeModifier >= 0}
 	}
-	return names, nil
+	return columns, nil
 }

@@ -86,9 +86,9 @@ type withCatalog struct {
 }
 
 // Columns implements rewrite.Catalog.
-func (c withCatalog) Columns(query string) ([]string, error) {
-	names, err := c.catalog.Columns(c.with + "\nselect * from (\n" + query + "\n) as q")
-	return names, withoutPosition(err)
+func (c withCatalog) Columns(query string) ([]rewrite.Column, error) {
+	columns, err := c.catalog.Columns(c.with + "\nselect * from (\n" + query + "\n) as q")
+	return columns, withoutPosition(err)
 }
 
 // sourceColumns returns the names of the query's columns. VALUES gets those

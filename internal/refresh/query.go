@@ -26,6 +26,7 @@ type flowQuery struct {
 
 // Type OIDs of pg_type.dat.
 const (
+	oidNumeric     = 1700
 	oidRecord      = 2249
 	oidRecordArray = 2287
 )

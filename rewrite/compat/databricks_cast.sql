@@ -99,34 +99,6 @@ create or replace function rwproxy_compat.databricks_to_bigint(value timestamptz
     language sql immutable parallel safe
     return pg_catalog.floor(extract(epoch from value))::bigint;
 
-create or replace function rwproxy_compat.databricks_to_tinyint(value bigint) returns smallint
-    language sql immutable parallel safe
-    return case
-        when value between -128 and 127 then rwproxy_compat.databricks_to_smallint(value)
-        when value is not null then ('not a TINYINT: ' || value::text)::smallint
-    end;
-
-create or replace function rwproxy_compat.databricks_to_tinyint(value double precision) returns smallint
-    language sql immutable parallel safe
-    return case
-        when pg_catalog.trunc(value)::smallint between -128 and 127 then rwproxy_compat.databricks_to_smallint(value)
-        when value is not null then ('not a TINYINT: ' || value::text)::smallint
-    end;
-
-create or replace function rwproxy_compat.databricks_to_tinyint(value numeric) returns smallint
-    language sql immutable parallel safe
-    return case
-        when pg_catalog.trunc(value) between -128 and 127 then rwproxy_compat.databricks_to_smallint(value)
-        when value is not null then ('not a TINYINT: ' || value::text)::smallint
-    end;
-
-create or replace function rwproxy_compat.databricks_to_tinyint(value text) returns smallint
-    language sql immutable parallel safe
-    return case
-        when rwproxy_compat.databricks_to_smallint(value) between -128 and 127 then rwproxy_compat.databricks_to_smallint(value)
-        when value is not null then ('not a TINYINT: ' || value::text)::smallint
-    end;
-
 create or replace function rwproxy_compat.databricks_to_decimal(value smallint) returns numeric
     language sql immutable parallel safe
     return value::numeric;
@@ -305,7 +277,9 @@ create or replace function rwproxy_compat.databricks_to_binary(value text) retur
     language sql immutable parallel safe
     return pg_catalog.convert_to(value, 'UTF8');
 
--- A number with a fraction as a text has no function: Java writes it otherwise.
+-- A double as a text has no function: Java writes it otherwise. A decimal has none
+-- either, unless the translator sees how many digits it is declared with: of two
+-- decimals that come together, as in coalesce(7, 0.5), each has the digits of both.
 
 create or replace function rwproxy_compat.databricks_string(value text) returns text
     language sql immutable parallel safe
@@ -323,9 +297,8 @@ create or replace function rwproxy_compat.databricks_string(value bigint) return
     language sql immutable parallel safe
     return value::text;
 
-create or replace function rwproxy_compat.databricks_string(value numeric) returns text
-    language sql immutable parallel safe
-    return value::text;
+create or replace procedure rwproxy_compat.databricks_string(value numeric)
+    language sql as '';
 
 create or replace function rwproxy_compat.databricks_string(value uuid) returns text
     language sql immutable parallel safe
