@@ -24,12 +24,13 @@ demo: build ## Start a Postgres, rwproxy and a worked example; ARGS=--once ends 
 test: postgres clients ## Run every test against real Postgres; ARGS are go test's
 	$(GO) test $(RACE) -timeout 30m $(ARGS) ./...
 
-# Nothing that is downloaded stays.
+# Nothing that is downloaded stays, but Go modules and what npm caches.
 .PHONY: suites
-suites: postgres ## Compare with PostgreSQL's own regression tests, which are downloaded
+suites: build postgres ## Run the test suites of others with and without rwproxy; ARGS are names of suites
+	$(GO) run ./integration/suites/compare $(ARGS)
 	@set -e; dir=$$(mktemp -d); trap 'rm -r "$$dir"' EXIT; \
 	integration/suites/fetch.sh "$$dir"; \
-	$(GO) run ./integration/suites/splitcheck "$$dir"
+	$(GO) run ./integration/suites/splitcheck "$$dir/regress/sql"
 
 .PHONY: bench
 bench: postgres ## Compare with direct connections, pgbouncer and haproxy; ARGS are bench's

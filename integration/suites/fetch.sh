@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Puts PostgreSQL's regression tests in SQL into the folder DIR, from Debian's
-# source package of postgresql-15. The system's package sources and lists stay as
-# they are.
+# Puts PostgreSQL's own tests, its folder src/test, into the folder DIR, from
+# Debian's source package of postgresql-15. The system's package sources and lists
+# stay as they are.
 set -euo pipefail
 target=${1:?usage: fetch.sh DIR}
 package=postgresql-15
@@ -47,4 +47,4 @@ if ((${#archives[@]} == 0)); then
 fi
 mkdir -p "$target"
 tar --extract --file "${archives[0]}" --directory "$target" \
-    --strip-components 5 --wildcards '*/src/test/regress/sql/*.sql'
+    --strip-components 3 --wildcards '*/src/test/regress' '*/src/test/isolation'

@@ -3,7 +3,7 @@
 // whether each is one statement and no part of one. None may be taken for a
 // statement of rwproxy's. The exit status is 1 if there are differences.
 //
-// It may import rewrite and internal/embedded.
+// It may import rewrite, integration/suites/backend and internal/embedded.
 package main
 
 import (
@@ -13,10 +13,10 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/rwproxy/rwproxy/integration/suites/backend"
 	"github.com/rwproxy/rwproxy/internal/embedded"
 	"github.com/rwproxy/rwproxy/rewrite"
 )
@@ -44,10 +44,10 @@ func run(ctx context.Context, dir string) error {
 	if len(files) == 0 {
 		return fmt.Errorf("there is no *.sql in %s", dir)
 	}
-	return withServer(ctx, func(url string) error {
+	return backend.Postgres(ctx, nil, nil, func(server *embedded.Postgres) error {
 		statements, unreadable, differences := 0, 0, 0
 		for _, file := range files {
-			r, err := checkFile(ctx, url, file)
+			r, err := checkFile(ctx, server.URL("postgres"), file)
 			if err != nil {
 				return fmt.Errorf("%s: %w", file, err)
 			}
@@ -79,28 +79,4 @@ func checkFile(ctx context.Context, url, file string) (result, error) {
 	}
 	defer c.Close(context.WithoutCancel(ctx))
 	return check(ctx, c, withoutPsql(string(script)), rewrite.Split)
-}
-
-// withServer calls use with the URL of a Postgres that lives as long.
-func withServer(ctx context.Context, use func(url string) error) (err error) {
-	dir, err := os.MkdirTemp("", "rwproxy-splitcheck-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	server, err := embedded.Start(ctx, embedded.Config{
-		DataDir:  dir,
-		Bin:      os.Getenv("RWPROXY_TEST_PG_BIN"),
-		Settings: map[string]string{"fsync": "off"},
-		Trust:    true,
-	})
-	if err != nil {
-		return err
-	}
-	defer func() {
-		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
-		defer cancel()
-		err = errors.Join(err, server.Stop(stopping))
-	}()
-	return use(server.URL("postgres"))
 }
