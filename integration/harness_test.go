@@ -74,6 +74,7 @@ func startServer(name string) (*embedded.Postgres, error) {
 			"full_page_writes": "off",
 			"max_connections":  "300",
 			"shared_buffers":   "32MB",
+			"wal_level":        "logical",
 		},
 	})
 }
