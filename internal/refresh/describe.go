@@ -99,7 +99,6 @@ type describedColumn struct {
 	notNull   bool
 	fallback  string // the default, "" for none
 	generated string // GENERATED ALWAYS AS …, "" for another column
-	identity  string // ALWAYS or BY DEFAULT, "" for another
 	collation string // quoted, qualified; "" for the type's own
 }
 
@@ -115,7 +114,7 @@ func describedColumns(ctx context.Context, s pgsession.Session, table uint32) ([
 	for _, r := range rows {
 		c := describedColumn{
 			name: r[0].Text, typ: r[1].Text, notNull: r[3].Text == "t",
-			fallback: r[4].Text, generated: r[5].Text, identity: r[6].Text, collation: r[7].Text,
+			fallback: r[4].Text, generated: r[5].Text, collation: r[6].Text,
 		}
 		if !r[2].Null {
 			c.comment = &r[2].Text

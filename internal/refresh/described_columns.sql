@@ -7,7 +7,6 @@ select a.attname,
        case when a.attgenerated <> ''
             then pg_catalog.format('GENERATED ALWAYS AS (%s) %s', pg_catalog.pg_get_expr(d.adbin, d.adrelid),
                                    case a.attgenerated when 'v' then 'VIRTUAL' else 'STORED' end) end,
-       case a.attidentity when 'a' then 'ALWAYS' when 'd' then 'BY DEFAULT' end,
        (select pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(c.collname)
           from pg_catalog.pg_collation c
           join pg_catalog.pg_namespace n on n.oid = c.collnamespace

@@ -24,7 +24,7 @@ func (e *Engine) showCreateTable(ctx context.Context, c Client, st *rewrite.Show
 	if err != nil {
 		return err
 	}
-	constraints, err := constraintsOf(ctx, c, d.OID)
+	parts, err := tableParts(ctx, c, d, columns)
 	if err != nil {
 		return err
 	}
@@ -34,29 +34,10 @@ func (e *Engine) showCreateTable(ctx context.Context, c Client, st *rewrite.Show
 	}
 	var b createBuilder
 	b.settings(d.Settings, session)
-	b.table(d, columns, constraints)
+	b.table(d, parts)
 	result.Columns = textColumns(st.ResultColumns())
 	result.Rows = []pgsession.Row{row(b.String())}
 	return nil
-}
-
-// constraintsOf returns the constraints of a table as CREATE TABLE takes them.
-// NOT NULL is a property of its column.
-func constraintsOf(ctx context.Context, s pgsession.Session, table uint32) ([]string, error) {
-	rows, err := s.Query(ctx, `
-		select pg_catalog.format('CONSTRAINT %I %s', conname, pg_catalog.pg_get_constraintdef(oid))
-		  from pg_catalog.pg_constraint
-		 where conrelid = $1::pg_catalog.oid
-		   and contype in ('c', 'p', 'u', 'f', 'x')
-		 order by contype <> 'p', conname`, int64(table))
-	if err != nil {
-		return nil, err
-	}
-	constraints := make([]string, len(rows))
-	for i, r := range rows {
-		constraints[i] = r[0].Text
-	}
-	return constraints, nil
 }
 
 // createBuilder writes the statements that create a streaming table.
@@ -81,20 +62,22 @@ func (b *createBuilder) settings(written, session map[string]string) {
 	}
 }
 
-func (b *createBuilder) table(d *flowstate.Description, columns []describedColumn, constraints []string) {
-	later := laterColumns(d, columns)
+func (b *createBuilder) table(d *flowstate.Description, parts createParts) {
 	// What CREATE STREAMING TABLE cannot say needs a flow of its own behind it.
-	longForm := d.Flow != nil && (d.Flow.Name != d.Target.Table || d.Flow.Comment != nil || len(later) > 0)
+	longForm := d.Flow != nil && (d.Flow.Name != d.Target.Table || d.Flow.Comment != nil || len(parts.later) > 0)
 
+	for _, statement := range parts.before {
+		fmt.Fprintf(b, "%s;\n", statement)
+	}
 	fmt.Fprintf(b, "CREATE STREAMING TABLE %s", d.Target.SQL())
-	if elements := append(columnElements(d, columns), constraints...); len(elements) > 0 {
-		fmt.Fprintf(b, " (\n  %s\n)", strings.Join(elements, ",\n  "))
+	if len(parts.elements) > 0 {
+		fmt.Fprintf(b, " (\n  %s\n)", strings.Join(parts.elements, ",\n  "))
 	}
 	b.clauses(d)
 	if d.Flow != nil && !longForm {
 		fmt.Fprintf(b, "\nFLOW REPLACE WHERE %s\nBY NAME\n%s", d.Flow.Predicate, d.Flow.Query)
 	}
-	for _, statement := range later {
+	for _, statement := range parts.later {
 		fmt.Fprintf(b, ";\n%s", statement)
 	}
 	if longForm {
@@ -103,6 +86,9 @@ func (b *createBuilder) table(d *flowstate.Description, columns []describedColum
 			fmt.Fprintf(b, " COMMENT %s", rewrite.QuoteLiteral(*d.Flow.Comment))
 		}
 		fmt.Fprintf(b, " AS\nINSERT INTO %s BY NAME\nREPLACE WHERE %s\n%s", d.Target.SQL(), d.Flow.Predicate, d.Flow.Query)
+	}
+	for _, statement := range parts.after {
+		fmt.Fprintf(b, ";\n%s", statement)
 	}
 }
 
@@ -134,66 +120,4 @@ func (b *createBuilder) clauses(d *flowstate.Description) {
 	case d.Schedule != "":
 		fmt.Fprintf(b, "\nSCHEDULE %s", d.Schedule)
 	}
-}
-
-// columnElements are the columns that the statement can declare.
-func columnElements(d *flowstate.Description, columns []describedColumn) []string {
-	var elements []string
-	for _, c := range columns {
-		if c.generated != "" {
-			continue
-		}
-		element := rewrite.QuoteIdentifier(c.name) + " " + typeIn(d, c.typ) + c.collate()
-		if c.notNull {
-			element += " NOT NULL"
-		}
-		if c.fallback != "" {
-			element += " DEFAULT " + c.fallback
-		}
-		if c.comment != nil {
-			element += " COMMENT " + rewrite.QuoteLiteral(*c.comment)
-		}
-		elements = append(elements, element)
-	}
-	return elements
-}
-
-// laterColumns are the statements for what ALTER TABLE has made of columns and
-// CREATE STREAMING TABLE cannot declare.
-func laterColumns(d *flowstate.Description, columns []describedColumn) []string {
-	var statements []string
-	for _, c := range columns {
-		column := rewrite.QuoteIdentifier(c.name)
-		switch {
-		case c.identity != "":
-			statements = append(statements, fmt.Sprintf("ALTER TABLE %s ALTER COLUMN %s ADD GENERATED %s AS IDENTITY",
-				d.Target.SQL(), column, c.identity))
-		case c.generated != "":
-			statements = append(statements, fmt.Sprintf("ALTER TABLE %s ADD COLUMN %s %s %s",
-				d.Target.SQL(), column, c.typ+c.collate(), c.generated))
-			if c.comment != nil {
-				statements = append(statements, fmt.Sprintf("COMMENT ON COLUMN %s.%s IS %s",
-					d.Target.SQL(), column, rewrite.QuoteLiteral(*c.comment)))
-			}
-		}
-	}
-	return statements
-}
-
-// typeIn spells a type of PostgreSQL so that a declaration of the table means
-// it: in the dialect of Databricks a bare NUMERIC has no fraction.
-func typeIn(d *flowstate.Description, typ string) string {
-	if d.Settings[settingDialect] == rewrite.Databricks.String() && rewrite.DatabricksColumnType(typ) != typ {
-		return "pg_catalog." + typ
-	}
-	return typ
-}
-
-// collate is the COLLATE clause, if the column has another collation than its
-// type.
-func (c describedColumn) collate() string {
-	if c.collation == "" {
-		return ""
-	}
-	return " COLLATE " + c.collation
 }
