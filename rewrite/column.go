@@ -72,6 +72,9 @@ func (p *parser) column(end int) (ColumnDef, error) {
 	if column.Name, err = p.identifier("a column name", true); err != nil {
 		return column, err
 	}
+	if p.i < end {
+		column.Place = p.tokens[p.i].Start
+	}
 	properties := p.top(p.i, end, func(i int) bool {
 		return p.kindAt(i, Word) && isAnyKeyword(p.text(i), columnProperties...)
 	})

@@ -88,6 +88,7 @@ type CreateStreamingTable struct {
 type ColumnDef struct {
 	Name    string
 	Type    string // PostgreSQL type text, translated from Databricks names
+	Place   int    // of Type in the statement, in bytes
 	Rest    Span   // NOT NULL, DEFAULT …, CHECK …, PRIMARY KEY …: PostgreSQL text
 	Comment *string
 	Offset  int
@@ -125,6 +126,8 @@ type Refresh struct {
 	Full   bool
 	Where  *Span
 	Async  bool
+
+	AsyncOffset int // of ASYNC in the statement, in bytes
 }
 
 // Drop is DROP TABLE or DROP STREAMING TABLE of one or more tables. Postgres

@@ -103,8 +103,8 @@ var (
 // for the answers. In a transaction of the client's it ends with Flush, so
 // that it joins the implicit transaction of a pipeline instead of ending it.
 func (c *injector) round(ctx context.Context, parse *pgproto3.Parse, steps ...step) (*result, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
+	if ctx.Err() != nil {
+		return nil, c.session.loss()
 	}
 	if c.dead != nil {
 		return nil, c.dead
@@ -125,7 +125,7 @@ func (c *injector) round(ctx context.Context, parse *pgproto3.Parse, steps ...st
 	}
 	r, err := c.session.inject(all...)
 	if err != nil {
-		c.dead = pgdiag.New("08006", errBackendLost.Error())
+		c.dead = c.session.loss()
 		if r.failed != nil {
 			c.dead = r.failed
 		}
@@ -142,6 +142,14 @@ func (c *injector) round(ctx context.Context, parse *pgproto3.Parse, steps ...st
 		return nil, r.malformed
 	}
 	return r, nil
+}
+
+// loss is why a session has no connection to Postgres any more.
+func (s *session) loss() *pgdiag.Diagnostic {
+	if s.server.ctx.Err() != nil {
+		return pgdiag.New("57P01", adminShutdown)
+	}
+	return pgdiag.New("08006", errBackendLost.Error())
 }
 
 // inject sends messages of ours and waits for their answers, which the client

@@ -12,6 +12,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/rwproxy/rwproxy/internal/embedded/pgtest"
+	"github.com/rwproxy/rwproxy/internal/pgdiag"
+	"github.com/rwproxy/rwproxy/rewrite"
 	"github.com/rwproxy/rwproxy/server"
 )
 
@@ -215,6 +217,31 @@ func TestStopCutsWhatIsLeftAtItsDeadline(t *testing.T) {
 	}
 	if left := login.untilEnd(); len(left) > 0 {
 		t.Errorf("a client that had not logged in got %s", shape(left))
+	}
+}
+
+func TestAHandlerIsToldThatItsSessionIsCut(t *testing.T) {
+	t.Parallel()
+	url := pgtest.Database(t)
+	direct := connect(t, url)
+	exec(t, direct, "create table log (target text, joined bool)")
+	told := make(chan []string, 1)
+	p := startProxy(t, handlerFunc(func(ctx context.Context, c server.Client, s rewrite.Statement) (server.Outcome, error) {
+		outcome, err := refreshing(ctx, c, s)
+		_, after := c.Exec(ctx, "select 1")
+		told <- []string{pgdiag.Code(err), pgdiag.Code(after)}
+		return outcome, err
+	}))
+	w := dialWire(t, p.url(t, url))
+	w.send(query("refresh streaming table slow"))
+	eventually(t, "the statement runs", w.waits(direct))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := p.Stop(ctx); err != context.Canceled {
+		t.Errorf("stop: %v", err)
+	}
+	if codes := <-told; codes[0] != "57P01" || codes[1] != "57P01" {
+		t.Errorf("the handler got %q", codes)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/rwproxy/rwproxy/flowstate"
 	"github.com/rwproxy/rwproxy/internal/pgdiag"
@@ -151,9 +152,11 @@ func (e *Engine) define(ctx context.Context, f *frame, st *rewrite.CreateStreami
 // those of the flow's view, else without any.
 func createTarget(ctx context.Context, f *frame, st *rewrite.CreateStreamingTable, name rewrite.Name, view string) error {
 	create := "create table " + name.SQL() + " ()"
+	var elements rewrite.Translation
 	switch {
 	case len(st.Columns) > 0:
-		create = "create table " + name.SQL() + " (\n" + tableElements(st) + "\n)"
+		elements = rewrite.TableElements(st.Columns, st.Constraints)
+		create = "create table " + name.SQL() + " (" + elements.SQL + ")"
 	case view != "":
 		create = "create table " + name.SQL() + " as select * from " + view + " with no data"
 	}
@@ -162,28 +165,9 @@ func createTarget(ctx context.Context, f *frame, st *rewrite.CreateStreamingTabl
 		return err
 	})
 	if err != nil {
-		return withoutPosition(err)
+		return relocate(err, st.Text, elements, utf8.RuneCountInString("create table "+name.SQL()+" ("))
 	}
 	return writeComments(ctx, f.session, st, name, nil)
-}
-
-func tableElements(st *rewrite.CreateStreamingTable) string {
-	var elements []string
-	for _, c := range st.Columns {
-		elements = append(elements, columnElement(c))
-	}
-	for _, constraint := range st.Constraints {
-		elements = append(elements, constraint.Text+"\n")
-	}
-	return strings.Join(elements, ",\n")
-}
-
-func columnElement(c rewrite.ColumnDef) string {
-	element := rewrite.QuoteIdentifier(c.Name) + " " + c.Type
-	if c.Rest.Text != "" {
-		element += " " + c.Rest.Text + "\n" // the line end closes a line comment
-	}
-	return element
 }
 
 // writeComments makes the comments on a target those of the statement; old are

@@ -3,6 +3,7 @@ package refresh
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -21,9 +22,13 @@ const recordTimeout = 5 * time.Second
 // service connection does. If that fails too the history still shows the
 // refresh as failed, for want of a session that runs it.
 func (r *run) recordFailure(ctx context.Context, failure error) {
+	plan := r.plan.record()
+	if plan.Window == "" && r.where != nil {
+		plan.Window = strings.TrimSpace(r.where.Text) // as it was typed: it could not be resolved
+	}
 	f := flowstate.Failure{
 		RefreshID: r.id, Schema: r.target.Schema, Name: r.target.Name, OID: r.target.OID, FlowName: r.target.Table.Flow.Name,
-		Kind: r.kind, Cause: flowstate.CauseStatement, RequestedBy: r.client.User(), StartedAt: r.began, Plan: r.plan.record(), Error: diagnostic(failure),
+		Kind: r.kind, Cause: flowstate.CauseStatement, RequestedBy: r.client.User(), StartedAt: r.began, Plan: plan, Error: diagnostic(failure),
 	}
 	state := f.State()
 	r.engine.metrics.Refreshed(flowstate.TechniqueFullRecompute, r.plan.reason, state)

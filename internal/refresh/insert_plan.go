@@ -189,7 +189,7 @@ func (i *insertion) arity(tooMany bool, want, got int) error {
 		message, class = "INSERT has more expressions than target columns", "TOO_MANY_DATA_COLUMNS"
 	}
 	return i.fail(i.statement.Query.Offset, "21S01", message,
-		fmt.Sprintf("INSERT_COLUMN_ARITY_MISMATCH.%s: %q takes %d columns, the query returns %d.", class, i.target.name, want, got),
+		fmt.Sprintf("INSERT_COLUMN_ARITY_MISMATCH.%s: columns of %q: %d, of the query: %d.", class, i.target.name, want, got),
 		"List the columns behind the table's name, or use BY NAME.")
 }
 

@@ -1,6 +1,7 @@
 package refresh
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -41,8 +42,11 @@ func (i *insertion) planWhere(ctx context.Context) error {
 	where := predicate{typed: st.Condition, statement: st.Text, lexical: lexical, translation: condition}
 	if err := where.checkTarget(ctx, i.client, window); err != nil {
 		return pgdiag.Edited(err, func(d *pgdiag.Diagnostic) {
-			if d.Code == "42903" {
+			switch {
+			case d.Code == "42903":
 				d.Hint = "A predicate selects rows of the table one by one."
+			case d.Code == "42703" && d.Hint == "":
+				d.Hint = "The columns of " + i.target.name + " are " + i.target.names() + "."
 			}
 		})
 	}
@@ -106,10 +110,12 @@ func conditionError(err error) error {
 		case d.Code == "42703", d.Code == "42P01" && strings.Contains(d.Message, "FROM-clause entry"):
 			d.Code = "42703"
 			d.Detail = "DELTA_INSERT_REPLACE_ON_UNRESOLVED_COLUMNS_IN_CONDITION"
+			d.Hint = cmp.Or(d.Hint, "The condition can name the columns of the table, and those of the query by its alias.")
 		case isNotBoolean(d):
 			d.Code = "42K09"
 			d.Message = strings.Replace(d.Message, "argument of WHERE", "condition", 1)
 			d.Detail = "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN"
+			d.Hint = notBooleanHint
 		}
 	})
 }

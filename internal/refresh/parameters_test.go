@@ -56,7 +56,7 @@ func TestTheTypesOfParametersAreThoseThatPostgresInfers(t *testing.T) {
 			t.Errorf("%s\ngot %v, %v, want %v", sql, got, err, want.types)
 		}
 	}
-	s.expect("select current_setting('search_path'), count(*) from rwproxy.refreshes where kind = 'OVERRIDE'", `"$user", public 0`)
+	s.expect("select current_setting('search_path'), count(*) from rwproxy.refreshes where kind = 'override'", `"$user", public 0`)
 }
 
 func TestFaultsOfAParameterStandInTheUsersText(t *testing.T) {

@@ -89,11 +89,15 @@ func (p *predicate) locate(err error, prefix string) error {
 			d.Code = "42K09"
 			d.Message = strings.Replace(d.Message, "argument of WHERE", "predicate", 1)
 			d.Detail = "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN"
+			d.Hint = notBooleanHint
 		case d.Code == "42703" && d.Detail == "":
 			d.Detail = "UNRESOLVED_COLUMN.WITH_SUGGESTION"
 		}
 	})
 }
+
+// notBooleanHint is for a predicate or condition of another type.
+const notBooleanHint = "It has to be true or false for a row; compare the value, as in value > 0."
 
 // isVolatile reports whether the predicate may have other values each time it
 // is evaluated: it calls a volatile function, or one of the user's that is not

@@ -14,7 +14,8 @@ import (
 func (e *Engine) refresh(ctx context.Context, c Client, st *rewrite.Refresh) error {
 	if st.Async {
 		return pgdiag.New("0A000", "REFRESH ... ASYNC is not supported").
-			WithHint("Leave ASYNC out: the statement returns when the refresh is done.")
+			WithHint("Leave ASYNC out: the statement returns when the refresh is done.").
+			At(rewrite.CharPosition(st.Text, st.AsyncOffset))
 	}
 	target, err := e.refreshable(ctx, c, st)
 	if err != nil {

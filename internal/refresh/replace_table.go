@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/rwproxy/rwproxy/flowstate"
 	"github.com/rwproxy/rwproxy/internal/pgdiag"
@@ -104,18 +105,19 @@ func declareColumns(ctx context.Context, f *frame, st *rewrite.CreateStreamingTa
 	for _, c := range st.Columns {
 		was, found := existing[c.Name]
 		if !found {
+			element, add := c.Element(), "alter table "+name.SQL()+" add column "
 			err := f.asFlow(ctx, func() error {
-				_, err := f.session.Exec(ctx, "alter table "+name.SQL()+" add column "+columnElement(c))
+				_, err := f.session.Exec(ctx, add+element.SQL)
 				return err
 			})
 			if err != nil {
-				return withoutPosition(err)
+				return relocate(err, st.Text, element, utf8.RuneCountInString(add))
 			}
 			continue
 		}
 		typ, err := typeName(ctx, f, c.Type)
 		if err != nil {
-			return err
+			return placed(err, rewrite.CharPosition(st.Text, c.Place))
 		}
 		if typ != was.typ {
 			return typeChange(c.Name, was.typ, typ).At(rewrite.CharPosition(st.Text, c.Offset))
