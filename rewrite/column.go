@@ -72,14 +72,14 @@ func (p *parser) column(end int) (ColumnDef, error) {
 	if column.Name, err = p.identifier("a column name", true); err != nil {
 		return column, err
 	}
-	if p.i < end {
-		column.Place = p.tokens[p.i].Start
-	}
 	properties := p.top(p.i, end, func(i int) bool {
 		return p.kindAt(i, Word) && isAnyKeyword(p.text(i), columnProperties...)
 	})
 	if properties < 0 {
 		properties = end
+	}
+	if p.i < properties {
+		column.Written = p.span(p.i, properties)
 	}
 	if column.Type, err = p.columnType(p.i, properties); err != nil {
 		return column, err

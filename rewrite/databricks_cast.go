@@ -6,9 +6,24 @@ var databricksTypeNames = map[string]string{
 	"decimal": "numeric(10,0)", "dec": "numeric(10,0)", "numeric": "numeric(10,0)",
 }
 
-// DatabricksColumnType returns the PostgreSQL type of a declared column whose
-// type a statement's grammar has read.
-func DatabricksColumnType(typ string) string {
+// DatabricksColumnType returns the PostgreSQL type of a declared column. typ is
+// what the statement's grammar made of what was written. Locate makes the
+// positions of its errors exact.
+func DatabricksColumnType(written Span, typ string) (string, error) {
+	w, err := newTokenText(written, Lexical{Dialect: Databricks})
+	if err != nil {
+		return "", err
+	}
+	for i := range w.tokens {
+		if isTinyint[w.word(i)] {
+			return "", w.refuseTinyint(i)
+		}
+	}
+	return DatabricksType(typ), nil
+}
+
+// DatabricksType returns the type of PostgreSQL's that Databricks calls typ.
+func DatabricksType(typ string) string {
 	t, err := newTokenText(Span{Text: typ}, Lexical{Dialect: Databricks})
 	if err != nil || len(t.tokens) == 0 {
 		return typ
@@ -100,6 +115,9 @@ func (t *tokenText) refuseTinyint(i int) error {
 // translateColonCast translates the cast whose :: is at i, and returns the
 // place after its type.
 func (t *tokenText) translateColonCast(i int) (next int, err error) {
+	if t.word(i+1) == "pg_catalog" && t.punctuation(i+2, ".") {
+		return t.typeEnd(i + 1), nil // PostgreSQL's own, beyond doubt
+	}
 	operand, ok := t.termAround(i)
 	end := t.typeEnd(i + 1)
 	if !ok || end == i+1 {

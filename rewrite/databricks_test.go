@@ -304,7 +304,7 @@ func TestColumnTypesOfTheDialects(t *testing.T) {
 		"timestamp": "timestamp with time zone", "FLOAT": "real", "decimal": "numeric(10,0)", "decimal(5, 2)": "decimal(5, 2)",
 		"timestamp[]": "timestamp with time zone[]", "double precision": "double precision", "text": "text", "timestamp(3)": "timestamp(3)", `"timestamp"`: `"timestamp"`,
 	} {
-		if got := rewrite.DatabricksColumnType(typ); got != want {
+		if got := rewrite.DatabricksType(typ); got != want {
 			t.Errorf("%s: got %s, want %s", typ, got, want)
 		}
 	}

@@ -1,6 +1,8 @@
 package rewrite
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -12,7 +14,8 @@ import (
 //
 // The temporary table has the types of the target's columns. So keeping a row
 // coerces it as a plain INSERT would, and a condition sees the values that are
-// going to be stored.
+// going to be stored. Where a dialect stores other values a function makes them
+// of those that are kept.
 type Overwrite struct {
 	Target      string // qualified and quoted
 	Alias       string // of the target, "" without
@@ -30,6 +33,10 @@ type OverwriteColumn struct {
 	Source     string // the query's name for it
 	Definition string // type and collation
 	Default    string // what DEFAULT stands for, "" for NULL
+	// Function makes a kept value what the dialect stores of it, cast to Type,
+	// where that is not what PostgreSQL would store; then Kept is the type that
+	// the value is kept with. Else they are "".
+	Function, Kept, Type string
 	// Computed says that the target alone makes its values; the query's can
 	// only be DEFAULT.
 	Computed bool
@@ -40,12 +47,28 @@ type OverwriteConstant struct {
 	ColumnName
 	Value Translation
 	Type  string // that the value is cast to
+	// Function is what makes the value one of Type where the dialect's cast is
+	// another than PostgreSQL's, else "".
+	Function string
 }
 
 // sourceAlias is what conditions of ours call the kept rows.
 const sourceAlias = "rwproxy_source"
 
 func keptColumn(i int) string { return "c" + strconv.Itoa(i+1) }
+
+// stored is what is stored of column i of a kept row.
+func (c OverwriteColumn) stored(i int) string {
+	if c.Function == "" {
+		return keptColumn(i)
+	}
+	return c.Function + "(" + keptColumn(i) + ")::" + c.Type
+}
+
+// Converts says whether a function makes some value what is stored.
+func (o Overwrite) Converts() bool {
+	return slices.ContainsFunc(o.Columns, func(c OverwriteColumn) bool { return c.Function != "" })
+}
 
 // Plain is the INSERT without what it replaces.
 func (o Overwrite) Plain() Translation {
@@ -60,7 +83,7 @@ func (o Overwrite) Plain() Translation {
 func (o Overwrite) CreateKept() string {
 	columns := make([]string, len(o.Columns))
 	for i, c := range o.Columns {
-		columns[i] = keptColumn(i) + " " + c.Definition
+		columns[i] = keptColumn(i) + " " + cmp.Or(c.Kept, c.Definition)
 		if c.Default != "" {
 			columns[i] += " default " + c.Default
 		}
@@ -102,7 +125,7 @@ func (o Overwrite) insert(b *translationParts) {
 	var values []string
 	for i, c := range o.Columns {
 		if !c.Computed {
-			names, values = append(names, c.ColumnName), append(values, keptColumn(i))
+			names, values = append(names, c.ColumnName), append(values, c.stored(i))
 		}
 	}
 	for _, c := range o.Constants {
@@ -132,8 +155,17 @@ func (c OverwriteConstant) Probe() Translation {
 	return b.translation()
 }
 
+// Bare is a query of the value by itself, to be described.
+func (c OverwriteConstant) Bare() Translation {
+	var b translationParts
+	b.text("select (")
+	b.part(c.Value)
+	b.text("\n)")
+	return b.translation()
+}
+
 func (c OverwriteConstant) write(b *translationParts) {
-	b.text("(")
+	b.text(c.Function + "(")
 	b.part(c.Value)
 	b.text("\n)::" + c.Type)
 }
@@ -146,7 +178,7 @@ func (o Overwrite) source(b *translationParts, name func(OverwriteColumn) string
 		if i > 0 {
 			b.text(", ")
 		}
-		b.text(keptColumn(i) + " as " + QuoteIdentifier(name(c)))
+		b.text(c.stored(i) + " as " + QuoteIdentifier(name(c)))
 	}
 	for i, c := range o.Constants {
 		if i > 0 || len(o.Columns) > 0 {
@@ -179,6 +211,23 @@ func (o Overwrite) Source() Translation {
 	b.part(o.Query)
 	b.text("\n) as " + sourceAlias)
 	return b.translation()
+}
+
+// WithoutDefaults is a VALUES of PostgreSQL's with NULL in place of DEFAULT, to be
+// described: by itself it cannot hold DEFAULT. Any other query stays as it is.
+func WithoutDefaults(query string, o Lexical) Translation {
+	t, err := newTokenText(Span{Text: query}, o)
+	if err != nil || t.word(0) != "values" {
+		return Translation{SQL: query}
+	}
+	for i := range t.tokens {
+		begins := t.punctuation(i-1, "(") || t.punctuation(i-1, ",")
+		ends := i+1 < len(t.tokens) && (t.punctuation(i+1, ",") || t.closes(i+1))
+		if begins && t.word(i) == "default" && ends {
+			t.replace(i, i+1, "NULL")
+		}
+	}
+	return t.translation()
 }
 
 func beginsWithWith(query string) bool {

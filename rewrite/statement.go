@@ -72,7 +72,10 @@ type CreateStreamingTable struct {
 	OrRefresh   bool
 	IfNotExists bool
 	Columns     []ColumnDef
-	Constraints []Span   // table constraints, PostgreSQL text
+	Constraints []Span // table constraints, PostgreSQL text
+	// Meanings are the Constraints in the meaning of the table's dialect, none
+	// if it is PostgreSQL's.
+	Meanings    []Translation
 	PartitionBy []string // stored, no effect
 	ClusterBy   *Span    // stored, no effect: CLUSTER BY …, for a NOTICE
 	Comment     *string
@@ -88,8 +91,11 @@ type CreateStreamingTable struct {
 type ColumnDef struct {
 	Name    string
 	Type    string // PostgreSQL type text, translated from Databricks names
-	Place   int    // of Type in the statement, in bytes
+	Written Span   // the type as it is written
 	Rest    Span   // NOT NULL, DEFAULT …, CHECK …, PRIMARY KEY …: PostgreSQL text
+	// Meaning is Rest in the meaning of the table's dialect, without SQL if it
+	// is PostgreSQL's.
+	Meaning Translation
 	Comment *string
 	Offset  int
 }

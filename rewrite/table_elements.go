@@ -2,21 +2,34 @@ package rewrite
 
 // TableElements writes the declared columns and constraints of a table as
 // CREATE TABLE takes them.
-func TableElements(columns []ColumnDef, constraints []Span) Translation {
+func TableElements(st *CreateStreamingTable) Translation {
 	var b translationParts
 	separator := ""
-	for _, c := range columns {
+	for _, c := range st.Columns {
 		b.text(separator)
 		c.write(&b)
 		separator = ",\n"
 	}
-	for _, constraint := range constraints {
+	for i, constraint := range st.Constraints {
 		b.text(separator)
-		b.builder.add(constraint.Text, constraint.Offset, true)
+		meaning := Translation{}
+		if i < len(st.Meanings) {
+			meaning = st.Meanings[i]
+		}
+		b.meaning(constraint, meaning)
 		separator = "\n,\n" // the line end closes a line comment
 	}
 	b.text("\n")
 	return b.translation()
+}
+
+// meaning writes what is declared, in the meaning that a dialect gave it.
+func (b *translationParts) meaning(declared Span, m Translation) {
+	if m.SQL == "" {
+		b.builder.add(declared.Text, declared.Offset, true)
+		return
+	}
+	b.part(m)
 }
 
 // Element is the column as ADD COLUMN takes it.
@@ -29,10 +42,10 @@ func (c ColumnDef) Element() Translation {
 func (c ColumnDef) write(b *translationParts) {
 	b.name(ColumnName{Name: c.Name, Offset: c.Offset})
 	b.text(" ")
-	b.builder.add(c.Type, c.Place, false)
+	b.builder.add(c.Type, c.Written.Offset, false)
 	if c.Rest.Text != "" {
 		b.text(" ")
-		b.builder.add(c.Rest.Text, c.Rest.Offset, true)
+		b.meaning(c.Rest, c.Meaning)
 		b.text("\n") // closes a line comment
 	}
 }

@@ -22,6 +22,9 @@ type WindowColumn struct {
 	// Type is what the view's column is cast to before the predicate sees it,
 	// "" when it has the target's type already.
 	Type string
+	// Function is what makes a value one of Type where the dialect's cast is
+	// another than PostgreSQL's, else "".
+	Function string
 	// Collation is the target's, quoted and qualified, if the view's column has
 	// another: comparisons in the predicate depend on it. Else it is "".
 	Collation string
@@ -107,6 +110,9 @@ func (w Window) source() string {
 		value := "q." + name
 		if c.Missing {
 			value = "null"
+		}
+		if c.Function != "" {
+			value = c.Function + "(" + value + ")"
 		}
 		if c.Type != "" {
 			value += "::" + c.Type

@@ -18,7 +18,8 @@ type column struct {
 	// where storing it would fail (character, bit): there the length is left
 	// off, and storing the value checks it.
 	castType   string
-	hasDefault bool // or is generated, or identity: the target computes it
+	base       string // the type without its modifier, or what a domain is made of
+	hasDefault bool   // or is generated, or identity: the target computes it
 	hasComment bool
 	collation  string // quoted, qualified; "" for a type without
 	computed   bool   // the target alone makes its values
@@ -49,6 +50,7 @@ func columnsOf(ctx context.Context, s pgsession.Session, relation string) ([]col
 			name:       r[0].Text,
 			typ:        r[1].Text,
 			castType:   r[2].Text,
+			base:       r[8].Text,
 			hasDefault: r[3].Text == "t",
 			hasComment: r[4].Text == "t",
 			collation:  r[5].Text,
@@ -83,7 +85,8 @@ func lostColumn(target, view []column) string {
 // column that the view lacks is NULL in every row a refresh writes, unless the
 // target computes it; such a column is left out, so that Postgres refuses a
 // predicate on it: what it will hold is not known before the row is stored.
-func windowColumns(target, view []column) []rewrite.WindowColumn {
+// Values are stored as the dialect stores them.
+func windowColumns(target, view []column, dialect rewrite.Dialect) ([]rewrite.WindowColumn, error) {
 	inView := byName(view)
 	columns := make([]rewrite.WindowColumn, 0, len(target))
 	for _, c := range target {
@@ -95,6 +98,10 @@ func windowColumns(target, view []column) []rewrite.WindowColumn {
 		case !found:
 			w.Missing, w.Type = true, c.castType
 		case v.typ != c.typ:
+			var err error
+			if w.Function, err = storeFunction(v, c, dialect); err != nil {
+				return nil, err
+			}
 			w.Type = c.castType
 		}
 		if v.collation != c.collation {
@@ -102,7 +109,7 @@ func windowColumns(target, view []column) []rewrite.WindowColumn {
 		}
 		columns = append(columns, w)
 	}
-	return columns
+	return columns, nil
 }
 
 // storingMayMove reports that a row can be stored with other values than the

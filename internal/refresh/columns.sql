@@ -19,7 +19,8 @@ select a.attname,
             when a.attgenerated = '' and a.attidentity = ''
             then (select pg_get_expr(d.adbin, d.adrelid)
                     from pg_catalog.pg_attrdef d
-                   where d.adrelid = a.attrelid and d.adnum = a.attnum) end
+                   where d.adrelid = a.attrelid and d.adnum = a.attnum) end,
+       format_type(base.oid, null)
   from pg_catalog.pg_attribute a
   join lateral (
         with recursive domain (oid, typtype, typbasetype, has_default) as (

@@ -119,7 +119,9 @@ func (e *Engine) define(ctx context.Context, f *frame, st *rewrite.CreateStreami
 	if err := storeClauses(ctx, f.session, st, table); err != nil {
 		return nil, err
 	}
-	st.Columns = declaredColumns(st.Columns, lexicalOf(settings))
+	if err := declareInDialect(ctx, f, st, lexicalOf(settings)); err != nil {
+		return nil, err
+	}
 	var err error
 	var query *flowQuery
 	var view string
@@ -155,7 +157,7 @@ func createTarget(ctx context.Context, f *frame, st *rewrite.CreateStreamingTabl
 	var elements rewrite.Translation
 	switch {
 	case len(st.Columns) > 0:
-		elements = rewrite.TableElements(st.Columns, st.Constraints)
+		elements = rewrite.TableElements(st)
 		create = "create table " + name.SQL() + " (" + elements.SQL + ")"
 	case view != "":
 		create = "create table " + name.SQL() + " as select * from " + view + " with no data"

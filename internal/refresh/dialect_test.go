@@ -108,3 +108,41 @@ func TestTheDefaultDialectWritesWhatPostgresPrints(t *testing.T) {
 	s.must("create streaming table t flow replace where true by name " + query)
 	s.expect("select * from t", s.rows(query)...)
 }
+
+func TestConstraintsOfATableMeanWhatItsDialectSays(t *testing.T) {
+	t.Parallel()
+	s := newDatabase(t).connect()
+	s.must("set time zone 'UTC'", "create table src (k integer)", "insert into src values (1)", "set rwproxy.dialect = 'databricks'",
+		`create streaming table spark (
+				k int not null check (k / 2 = 0.5D), half double default 7 / 2 not null, cut int default 7 / 2 comment 'cut', at string default date '2024-01-31',
+				tab string default 'a\tb', bits int default (2 ^ 3) check (bits <> 8), n decimal(3, 1) default null,
+				zone string default current_timezone(), constraint tabbed check (tab = "a\tb" and substring(tab, -1) = 'b'))
+			flow replace where true by name select k from src`,
+		`create streaming table plain (k int, half double default 7 / 2, tab text default 'a\tb') tblproperties ('rwproxy.dialect' = 'postgres')
+			flow replace where true by name select k from src`)
+	s.expect(`select k, half, cut, at, tab = e'a\tb', bits, n, zone from spark`, "1 3.5 3 2024-01-31 t 1 null UTC")
+	s.expect(`select k, half, tab from plain`, `1 3 a\tb`)
+	s.fails("23514", "insert into spark by name select 2 as k")
+	s.must("create or refresh streaming table spark (k int, half double, cut int, at string, tab string, bits int, n decimal(3, 1), zone string, more int default 9 / 2) flow replace where true by name select k from src")
+	s.expect("select more from spark", "4")
+
+	for _, c := range []struct{ columns, code, message, at string }{
+		{"k int, n tinyint", "0A000", "the type TINYINT under the dialect of Databricks is not supported in a REPLACE WHERE flow", "tinyint"},
+		{"k int default 127Y", "0A000", "the type TINYINT under the dialect of Databricks is not supported in a REPLACE WHERE flow", "127Y"},
+		{"k int check (initcap('x') = 'X')", "0A000", "the function initcap under the dialect of Databricks is not supported in a REPLACE WHERE flow", "initcap"},
+		{"k int, constraint c check (k > to_number('1', '9'))", "0A000", "the function to_number under the dialect of Databricks is not supported in a REPLACE WHERE flow", "to_number"},
+	} {
+		statement := "create streaming table refused (" + c.columns + ") flow replace where true by name select k from src"
+		d := s.fails(c.code, statement)
+		if d.Message != c.message || d.Position == 0 || !strings.HasPrefix(statement[d.Position-1:], c.at) {
+			t.Errorf("%s\ngot %+v", statement, d)
+		}
+	}
+	// What SHOW CREATE TABLE prints makes the same table again.
+	s.must(`create streaming table kept (b bigint check (b > 1.5 and b < cast('1e12' as decimal(20, 1))), back string default 'a\\b')
+		flow replace where true by name select 99999999999L as b`)
+	s.recreate("kept")
+	s.recreate("spark")
+	s.expect(`select half, cut, at, tab = e'a\tb', more from spark`, "3.5 3 2024-01-31 t 4")
+	s.expect("select * from kept", `99999999999 a\b`)
+}

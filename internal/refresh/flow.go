@@ -30,9 +30,12 @@ func (e *Engine) defineFlow(ctx context.Context, f *frame, statement, flowName s
 	if err := checkColumns(statement, flow.Query, target, targetColumns, viewColumns); err != nil {
 		return nil, err
 	}
-	w := rewrite.Window{Target: target.SQL(), View: view, Columns: windowColumns(targetColumns, viewColumns)}
 	if err := checkAssignable(ctx, s, target, view, viewColumns); err != nil {
 		return nil, err
+	}
+	w := rewrite.Window{Target: target.SQL(), View: view}
+	if w.Columns, err = windowColumns(targetColumns, viewColumns, query.lexical.Dialect); err != nil {
+		return nil, pgdiag.Edited(err, func(d *pgdiag.Diagnostic) { d.Position = rewrite.CharPosition(statement, flow.Query.Offset) })
 	}
 	p := predicate{typed: flow.Predicate, statement: statement, lexical: query.lexical}
 	if err := p.read(ctx, f, w, target, &flow.Query); err != nil {

@@ -163,7 +163,7 @@ func (i *insertion) lockSources(ctx context.Context, begin string) error {
 func (i *insertion) run(ctx context.Context) error {
 	return i.frame.asFlow(ctx, func() error {
 		i.deleted, i.inserted = 0, 0
-		if !i.replaces() && len(i.sql.Constants) == 0 {
+		if !i.replaces() && len(i.sql.Constants) == 0 && !i.sql.Converts() {
 			var err error
 			i.inserted, err = i.exec(ctx, i.sql.Plain())
 			return err

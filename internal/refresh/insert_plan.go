@@ -57,6 +57,9 @@ func (i *insertion) planQuery(ctx context.Context) error {
 	if _, err := i.describe(ctx, i.sql.Plain()); err != nil {
 		return err
 	}
+	if err := i.storeInDialect(ctx); err != nil {
+		return err
+	}
 	return i.planReplaced(ctx, source)
 }
 

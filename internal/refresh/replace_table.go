@@ -80,7 +80,9 @@ func (e *Engine) redefine(ctx context.Context, f *frame, st *rewrite.CreateStrea
 	if err := storeClauses(ctx, f.session, st, &table); err != nil {
 		return err
 	}
-	st.Columns = declaredColumns(st.Columns, lexicalOf(settings))
+	if err := declareInDialect(ctx, f, st, lexicalOf(settings)); err != nil {
+		return err
+	}
 	if err := declareColumns(ctx, f, st, name, old); err != nil {
 		return err
 	}
@@ -117,7 +119,7 @@ func declareColumns(ctx context.Context, f *frame, st *rewrite.CreateStreamingTa
 		}
 		typ, err := typeName(ctx, f, c.Type)
 		if err != nil {
-			return placed(err, rewrite.CharPosition(st.Text, c.Place))
+			return placed(err, rewrite.CharPosition(st.Text, c.Written.Offset))
 		}
 		if typ != was.typ {
 			return typeChange(c.Name, was.typ, typ).At(rewrite.CharPosition(st.Text, c.Offset))

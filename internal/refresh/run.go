@@ -102,9 +102,12 @@ func (r *run) window(ctx context.Context) (rewrite.Window, error) {
 			WithDetail("The flow's query returns it, and the table has lost it since.").
 			WithHint("Define the flow again with CREATE OR REFRESH STREAMING TABLE, or give the table the column back.")
 	}
-	w := rewrite.Window{Target: name.SQL(), View: flow.View, Columns: windowColumns(targetColumns, viewColumns)}
-	r.plan.mayMove = storingMayMove(targetColumns, viewColumns)
 	condition, lexical := flow.Condition, lexicalOf(r.target.Table.Settings)
+	w := rewrite.Window{Target: name.SQL(), View: flow.View}
+	if w.Columns, err = windowColumns(targetColumns, viewColumns, lexical.Dialect); err != nil {
+		return rewrite.Window{}, err
+	}
+	r.plan.mayMove = storingMayMove(targetColumns, viewColumns)
 	if r.where != nil {
 		// What the user has just typed is read as the user's session reads it, in
 		// the dialect of the flow.

@@ -44,7 +44,7 @@ func tableParts(ctx context.Context, s pgsession.Session, d *flowstate.Descripti
 func (p *createParts) columns(d *flowstate.Description, columns []describedColumn) (late []string) {
 	for _, c := range columns {
 		name := rewrite.QuoteIdentifier(c.name)
-		definition := c.collate()
+		definition, fallback := c.collate(), ""
 		if c.notNull {
 			definition += " NOT NULL"
 		}
@@ -52,10 +52,13 @@ func (p *createParts) columns(d *flowstate.Description, columns []describedColum
 		case c.generated != "":
 			definition += " " + c.generated
 		case c.fallback != "":
-			definition += " DEFAULT " + c.fallback
+			fallback = "DEFAULT " + c.fallback
 		}
 		if c.generated == "" && len(late) == 0 {
 			element := name + " " + typeIn(d, c.typ) + definition
+			if fallback != "" {
+				element += " " + printedIn(d, fallback)
+			}
 			if c.comment != nil {
 				element += " COMMENT " + rewrite.QuoteLiteral(*c.comment)
 			}
@@ -63,6 +66,9 @@ func (p *createParts) columns(d *flowstate.Description, columns []describedColum
 			continue
 		}
 		late = append(late, c.name)
+		if fallback != "" {
+			definition += " " + fallback
+		}
 		p.later = append(p.later, fmt.Sprintf("ALTER TABLE %s ADD COLUMN %s %s%s", d.Target.SQL(), name, c.typ, definition))
 		if c.comment != nil {
 			p.later = append(p.later, fmt.Sprintf("COMMENT ON COLUMN %s.%s IS %s", d.Target.SQL(), name, rewrite.QuoteLiteral(*c.comment)))
@@ -107,7 +113,7 @@ func (p *createParts) constraints(ctx context.Context, s pgsession.Session, d *f
 		if r[1].Text == "t" {
 			p.later = append(p.later, "ALTER TABLE "+d.Target.SQL()+" ADD "+r[0].Text)
 		} else {
-			p.elements = append(p.elements, r[0].Text)
+			p.elements = append(p.elements, printedIn(d, r[0].Text))
 		}
 	}
 	return err
@@ -116,10 +122,19 @@ func (p *createParts) constraints(ctx context.Context, s pgsession.Session, d *f
 // typeIn spells a type of PostgreSQL so that a declaration of the table means
 // it: in the dialect of Databricks a bare NUMERIC has no fraction.
 func typeIn(d *flowstate.Description, typ string) string {
-	if d.Settings[settingDialect] == rewrite.Databricks.String() && rewrite.DatabricksColumnType(typ) != typ {
+	if d.Settings[settingDialect] == rewrite.Databricks.String() && rewrite.DatabricksType(typ) != typ {
 		return "pg_catalog." + typ
 	}
 	return typ
+}
+
+// printedIn is a piece of a declaration as Postgres prints it, so that a
+// declaration of the table means it.
+func printedIn(d *flowstate.Description, declaration string) string {
+	if d.Settings[settingDialect] == rewrite.Databricks.String() {
+		return rewrite.ForDatabricks(declaration)
+	}
+	return declaration
 }
 
 // collate is the COLLATE clause, if the column has another collation than its
