@@ -323,9 +323,26 @@ var refreshed = regexp.MustCompile(`^refreshed \S+target: ([A-Z_]+)(?: \(([A-Z_]
 func (o *oracle) replaced(statement, deleted, inserted string) string {
 	o.t.Helper()
 	s := o.refresher
-	want := s.rows(`select target::text from target where (` + deleted + `) is not true`)
+	var want []string
+	if o.shape.moving {
+		o.do("", s, `create temporary table before as table target`)
+	} else {
+		want = s.rows(`select target::text from target where (` + deleted + `) is not true`)
+	}
 	s.notices = nil
 	o.do("/* refresh */ ", s, statement)
+	if o.shape.moving {
+		// History has the predicate with the time of this refresh.
+		resolved := s.value(`select window_predicate from rwproxy.refreshes where target_schema = current_schema() and target_table = 'target' order by requested_at desc limit 1`)
+		if deleted != "true" {
+			deleted = resolved
+		}
+		if inserted != "true" {
+			inserted = resolved
+		}
+		want = s.rows(`select before::text from before where (` + deleted + `) is not true`)
+		o.do("", s, `drop table before`)
+	}
 	want = append(want, s.rows(o.recompute(inserted))...)
 	got := s.rows(`select target::text from target`)
 	slices.Sort(want)

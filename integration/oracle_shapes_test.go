@@ -15,7 +15,9 @@ type shape struct {
 	query   string
 	// windows are predicates; the flow has the first one at first.
 	windows []string
-	expect  narrowing
+	// moving says that the windows move with the clock.
+	moving bool
+	expect narrowing
 }
 
 // narrowing says whether refreshes of a shape may write less than the window.
@@ -160,5 +162,14 @@ var shapes = []shape{
 	{name: "everything", sources: sources(facts), query: `select k, d, id, v from facts`, windows: overAll},
 	{name: "predicate on what is no key", sources: sources(facts), query: `select id, k, v, d from facts`, windows: []string{`v > 3`, `v > 3 and d > '2024-01-02'`, `v + coalesce(k, 0) > 5`, `(v % 2 = 0) is not false`}},
 	{name: "predicate of a session's setting", sources: sources(facts), query: `select k, id, v from facts`, windows: []string{`k >= coalesce(nullif(current_setting('oracle.least', true), ''), '4')::integer`}, expect: either},
-	{name: "clock in the predicate", sources: sources(facts), query: `select current_date - k as d, k, id, v from facts`, windows: []string{`d >= current_date - 4`, `d between current_date - 6 and current_date - 2`}, expect: never},
+	{name: "window that moves", sources: sources(sightings), query: `select at, id, k, v from sightings`, moving: true, windows: []string{
+		`at >= now() - interval '1 second'`, `at between now() - interval '2 seconds' and now() + interval '1 second'`, `at < now()`, `at >= date_trunc('second', now()) and k > 2`,
+	}},
+	{name: "window that moves over an aggregate", sources: sources(sightings), query: `select date_trunc('second', at) as at, k, count(*) as n, sum(v) as v from sightings group by 1, 2`, moving: true, windows: []string{
+		`at >= date_trunc('second', now()) - interval '1 second'`, `at < now() - interval '1 second' or k = 3`, `at <= current_timestamp`, `at is null or at > now()`,
+	}},
+	{name: "window that moves over a join", sources: sources(sightings, dims), query: `select e.at, e.id, x.id as dim, x.c from sightings e left join dims x on x.s = e.k`, moving: true, windows: []string{
+		`at >= now() - interval '1 second'`, `at < now() + interval '1 second'`,
+	}},
+	{name: "clock in the query", sources: sources(facts), query: `select current_date - k as d, k, id, v from facts`, windows: []string{`d >= current_date - 4`, `d between current_date - 6 and current_date - 2`}, expect: never},
 }

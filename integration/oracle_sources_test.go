@@ -62,6 +62,15 @@ var (
 	words    = append(quoted("text", "a A b B aa null"), "''", "' a'")
 )
 
+// about are moments some seconds before and after now, and none.
+func about() []string {
+	moments := []string{"null"}
+	for tenths := -30; tenths <= 40; tenths += 5 {
+		moments = append(moments, fmt.Sprintf("clock_timestamp() + interval '%d ms'", tenths*100))
+	}
+	return moments
+}
+
 func columnsNamed(names string) []sourceColumn {
 	values := map[string][]string{
 		"d": days, "k": keys, "s": few, "v": numbers, "at": moments, "n": decimals, "c": words, "r": literals("1 2 3 null"),
@@ -144,6 +153,12 @@ var (
 		changes: []string{
 			`alter table heir no inherit inherited`, `alter table heir inherit inherited`, `truncate heir`, `truncate only inherited`,
 		},
+	}
+	// sightings are about now.
+	sightings = source{
+		name:    "sightings",
+		create:  []string{`create table sightings (id integer, at timestamptz, k integer, v integer)`},
+		columns: append(columnsNamed("k v"), sourceColumn{"at", about()}),
 	}
 	// tree is walked by a recursive query.
 	tree = source{
