@@ -19,6 +19,7 @@ type oracle struct {
 	shape     shape
 	random    *rand.Rand
 	maker     *statementMaker
+	direct    string   // the database's URL past the proxy
 	refresher *session // through the proxy
 	writers   []*writer
 	window    string                     // the flow's predicate
@@ -44,7 +45,7 @@ const shares = 3
 func newOracle(t *testing.T, d database, sh shape, schema string, seed uint64, major int) *oracle {
 	t.Helper()
 	o := &oracle{
-		t: t, shape: sh, random: rand.New(rand.NewPCG(seed, 0)), window: sh.windows[0],
+		t: t, shape: sh, direct: d.direct, random: rand.New(rand.NewPCG(seed, 0)), window: sh.windows[0],
 		changed: map[string]int{}, used: map[string]map[string]bool{},
 	}
 	o.maker = &statementMaker{random: o.random, merge: major >= 15}
