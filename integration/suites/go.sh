@@ -23,11 +23,16 @@ case $suite in
 pgx)
     "${psql[@]}" --command 'create database pgx_test'
     "${psql[@]}" --dbname pgx_test --file testsetup/postgresql_setup.sql
-    export PGX_TEST_DATABASE="host=$PGHOST port=$PGPORT user=pgx_md5 password=secret dbname=pgx_test"
+    server="port=$PGPORT password=secret dbname=pgx_test"
+    export PGX_TEST_DATABASE="host=$PGHOST $server user=pgx_md5 sslmode=disable"
     export PGX_TEST_TCP_CONN_STRING=$PGX_TEST_DATABASE
     export PGX_TEST_MD5_PASSWORD_CONN_STRING=$PGX_TEST_DATABASE
-    export PGX_TEST_PLAIN_PASSWORD_CONN_STRING=${PGX_TEST_DATABASE/pgx_md5/pgx_pw}
-    export PGX_TEST_SCRAM_PASSWORD_CONN_STRING="${PGX_TEST_DATABASE/pgx_md5/pgx_scram} channel_binding=disable"
+    export PGX_TEST_PLAIN_PASSWORD_CONN_STRING="host=$PGHOST $server user=pgx_pw sslmode=disable"
+    export PGX_TEST_SCRAM_PASSWORD_CONN_STRING="host=$PGHOST $server user=pgx_scram sslmode=disable channel_binding=disable"
+    tls="host=localhost $server user=pgx_ssl sslmode=verify-full sslrootcert=$PGSSLROOTCERT"
+    unset PGSSLROOTCERT # the tests of the connection string's defaults want none
+    export PGX_TEST_TLS_CONN_STRING="$tls channel_binding=disable"
+    export PGX_TEST_SCRAM_PLUS_CONN_STRING="$tls channel_binding=require"
     ;;
 pq)
     "${psql[@]}" --command 'create role pqgo superuser login' --command 'create database pqgo owner pqgo'

@@ -15,17 +15,23 @@ import (
 // starting is how long the proxy may take until it accepts connections.
 const starting = 30 * time.Second
 
-// Rwproxy calls use with the port, on 127.0.0.1, of a proxy in front of the
-// Postgres at the URL upstream. It returns an error too if the proxy does not
-// end in order afterwards.
-func Rwproxy(ctx context.Context, program, upstream string, use func(port int) error) (err error) {
+// Rwproxy calls use with the port, on 127.0.0.1, of a proxy in front of a
+// server. If that offers TLS so does the proxy, with the same certificate, and
+// uses it too. Rwproxy returns an error too if the proxy does not end in order
+// afterwards.
+func Rwproxy(ctx context.Context, program string, server Server, use func(port int) error) (err error) {
 	port, err := freePort()
 	if err != nil {
 		return err
 	}
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	command := exec.CommandContext(ctx, program, "serve",
-		"--upstream", upstream, "--listen", address, "--http", "off", "--log-level", "error")
+	arguments := []string{"serve", "--listen", address, "--http", "off", "--log-level", "error"}
+	if c := server.Certificate; c.File != "" {
+		arguments = append(arguments, "--upstream", server.URL+"?sslmode=require", "--tls-cert", c.File, "--tls-key", c.Key)
+	} else {
+		arguments = append(arguments, "--upstream", server.URL)
+	}
+	command := exec.CommandContext(ctx, program, arguments...)
 	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
 	command.WaitDelay = stopping
 	var log bytes.Buffer

@@ -3,7 +3,7 @@
 // differently. Arguments are the names of suites; without one all are run. The
 // exit status is 1 if there are differences, or a suite could not be run.
 //
-// It may import integration/suites/backend and internal/embedded.
+// It may import integration/suites/backend.
 package main
 
 import (

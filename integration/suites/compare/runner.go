@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/rwproxy/rwproxy/integration/suites/backend"
-	"github.com/rwproxy/rwproxy/internal/embedded"
 )
 
 // preparing is how long a script may take to fetch and build its suites.
@@ -59,16 +58,16 @@ func (r *runner) both(ctx context.Context, s suite, number string) (round, error
 	if err != nil {
 		return both, err
 	}
-	err = backend.Postgres(ctx, s.settings, s.hba, func(server *embedded.Postgres) (err error) {
-		both.direct, err = r.run(ctx, s, source, "direct-"+number, server.Port())
+	err = backend.Postgres(ctx, s.server, func(server backend.Server) (err error) {
+		both.direct, err = r.run(ctx, s, source, "direct-"+number, clientEnvironment(server.Port, server.Certificate))
 		return err
 	})
 	if err != nil {
 		return both, err
 	}
-	err = backend.Postgres(ctx, s.settings, s.hba, func(server *embedded.Postgres) error {
-		return backend.Rwproxy(ctx, r.program, server.URL("postgres"), func(port int) (err error) {
-			both.proxied, err = r.run(ctx, s, source, "rwproxy-"+number, port)
+	err = backend.Postgres(ctx, s.server, func(server backend.Server) error {
+		return backend.Rwproxy(ctx, r.program, server, func(port int) (err error) {
+			both.proxied, err = r.run(ctx, s, source, "rwproxy-"+number, clientEnvironment(port, server.Certificate))
 			return err
 		})
 	})
@@ -93,9 +92,9 @@ func (r *runner) prepare(ctx context.Context, script string) (string, error) {
 	return dir, nil
 }
 
-// run runs a suite against a port and reads its results. That tests fail is a
+// run runs a suite against a server and reads its results. That tests fail is a
 // result too; that there is none is an error.
-func (r *runner) run(ctx context.Context, s suite, source, side string, port int) (results, error) {
+func (r *runner) run(ctx context.Context, s suite, source, side string, environment []string) (results, error) {
 	dir := filepath.Join(r.output, s.name, side)
 	if err := os.RemoveAll(dir); err != nil {
 		return nil, err
@@ -109,7 +108,7 @@ func (r *runner) run(ctx context.Context, s suite, source, side string, port int
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.limit)
 	defer cancel()
-	failure := r.execute(ctx, clientEnvironment(port), filepath.Join(dir, "log"), s.script, s.name, source, dir)
+	failure := r.execute(ctx, environment, filepath.Join(dir, "log"), s.script, s.name, source, dir)
 	if ctx.Err() != nil {
 		return nil, failure
 	}
@@ -147,13 +146,17 @@ func (r *runner) execute(ctx context.Context, environment []string, log, script 
 }
 
 // clientEnvironment returns our environment with libpq's variables for a
-// superuser's connection to the port, and no others of libpq's.
-func clientEnvironment(port int) []string {
+// superuser's connection to the port, and no others of libpq's. PGSSLROOTCERT
+// is there where TLS is.
+func clientEnvironment(port int, c backend.Certificate) []string {
 	var kept []string
 	for _, variable := range os.Environ() {
 		if !strings.HasPrefix(variable, "PG") {
 			kept = append(kept, variable)
 		}
+	}
+	if c.File != "" {
+		kept = append(kept, "PGSSLROOTCERT="+c.File)
 	}
 	return append(kept,
 		"PGHOST=127.0.0.1", "PGPORT="+strconv.Itoa(port), "PGUSER=postgres", "PGDATABASE=postgres")

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/rwproxy/rwproxy/integration/suites/backend"
 )
 
 func TestAScriptThatTakesTooLongIsEndedWithItsChildren(t *testing.T) {
@@ -53,7 +55,7 @@ func eventually(t *testing.T, holds func() bool) {
 func TestASuiteSeesNoVariablesOfLibpqButOurs(t *testing.T) {
 	t.Setenv("PGSERVICE", "elsewhere")
 	t.Setenv("PGPORT", "1")
-	environment := strings.Join(clientEnvironment(5432), "\n") + "\n"
+	environment := strings.Join(clientEnvironment(5432, backend.Certificate{}), "\n") + "\n"
 	if strings.Contains(environment, "PGSERVICE") || strings.Contains(environment, "PGPORT=1\n") ||
 		!strings.Contains(environment, "PGPORT=5432\n") {
 		t.Errorf("the environment is %s", environment)

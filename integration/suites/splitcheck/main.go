@@ -3,7 +3,7 @@
 // whether each is one statement and no part of one. None may be taken for a
 // statement of rwproxy's. The exit status is 1 if there are differences.
 //
-// It may import rewrite, integration/suites/backend and internal/embedded.
+// It may import rewrite and integration/suites/backend.
 package main
 
 import (
@@ -17,7 +17,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/rwproxy/rwproxy/integration/suites/backend"
-	"github.com/rwproxy/rwproxy/internal/embedded"
 	"github.com/rwproxy/rwproxy/rewrite"
 )
 
@@ -44,10 +43,10 @@ func run(ctx context.Context, dir string) error {
 	if len(files) == 0 {
 		return fmt.Errorf("there is no *.sql in %s", dir)
 	}
-	return backend.Postgres(ctx, nil, nil, func(server *embedded.Postgres) error {
+	return backend.Postgres(ctx, backend.Config{}, func(server backend.Server) error {
 		statements, unreadable, differences := 0, 0, 0
 		for _, file := range files {
-			r, err := checkFile(ctx, server.URL("postgres"), file)
+			r, err := checkFile(ctx, server.URL, file)
 			if err != nil {
 				return fmt.Errorf("%s: %w", file, err)
 			}
