@@ -18,6 +18,7 @@ type bench struct {
 	folder   string
 	postgres *embedded.Postgres
 	program  string
+	runs     int // of pgbench
 }
 
 func newBench(ctx context.Context, o options) (b *bench, err error) {

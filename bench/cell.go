@@ -2,25 +2,19 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"os/exec"
-	"regexp"
-	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// scale is pgbench's: 100,000 accounts each, which fit into memory.
-const scale = 10
-
 // cell is one thing that is measured, on every way.
 type cell struct {
 	name string
-	// run does it once and returns how much was done, in how long.
-	run func(ctx context.Context, t *target) (units float64, took time.Duration, err error)
+	// run does it once and returns how much is done in a second. It calls begin
+	// when what comes before is over: from then on the proxy's CPU time counts.
+	run func(ctx context.Context, t *target, begin func() error) (rate float64, err error)
 }
 
 // cells are those that the options ask for.
@@ -47,39 +41,6 @@ func (b *bench) cells() []cell {
 	return chosen
 }
 
-func (b *bench) initialise(ctx context.Context) error {
-	output, err := exec.CommandContext(ctx, "pgbench", "-i", "-q", "-s", strconv.Itoa(scale), "-h", "127.0.0.1",
-		"-p", strconv.Itoa(b.postgres.Port()), "-U", "postgres", "bench").CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("pgbench -i: %w\n%s", err, output)
-	}
-	return nil
-}
-
-var processed = regexp.MustCompile(`number of transactions actually processed: (\d+)`)
-
-// pgbench returns a run of pgbench, whose unit is a transaction.
-func (b *bench) pgbench(clients int, arguments ...string) func(context.Context, *target) (float64, time.Duration, error) {
-	return func(ctx context.Context, t *target) (float64, time.Duration, error) {
-		all := append([]string{
-			"-n", "-h", "127.0.0.1", "-p", strconv.Itoa(t.port), "-U", "postgres",
-			"-c", strconv.Itoa(clients), "-T", strconv.Itoa(max(1, int(b.duration.Seconds()))),
-		}, arguments...)
-		started := time.Now()
-		output, err := exec.CommandContext(ctx, "pgbench", append(all, "bench")...).CombinedOutput()
-		took := time.Since(started)
-		if err != nil {
-			return 0, 0, fmt.Errorf("pgbench: %w\n%s", err, output)
-		}
-		match := processed.FindSubmatch(output)
-		if match == nil {
-			return 0, 0, fmt.Errorf("pgbench said\n%s", output)
-		}
-		units, err := strconv.ParseFloat(string(match[1]), 64)
-		return units, took, err
-	}
-}
-
 func (t *target) connect(ctx context.Context) (*pgconn.PgConn, error) {
 	return pgconn.Connect(ctx, fmt.Sprintf("postgres://postgres@127.0.0.1:%d/bench?sslmode=disable", t.port))
 }
@@ -87,30 +48,36 @@ func (t *target) connect(ctx context.Context) (*pgconn.PgConn, error) {
 const mebibyte = 1 << 20
 
 // copyOut reads rows of 100 bytes that Postgres makes up. The unit is 1 MiB.
-func (b *bench) copyOut(ctx context.Context, t *target) (float64, time.Duration, error) {
+func (b *bench) copyOut(ctx context.Context, t *target, begin func() error) (float64, error) {
 	conn, err := t.connect(ctx)
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
 	defer conn.Close(ctx)
+	if err := begin(); err != nil {
+		return 0, err
+	}
 	started := time.Now()
 	_, err = conn.CopyTo(ctx, io.Discard, fmt.Sprintf("copy (select repeat('x', 99) from generate_series(1, %d)) to stdout", b.copySize/100))
-	return float64(b.copySize) / mebibyte, time.Since(started), err
+	return float64(b.copySize) / mebibyte / time.Since(started).Seconds(), err
 }
 
 // copyIn sends rows of 100 bytes, which Postgres reads and drops.
-func (b *bench) copyIn(ctx context.Context, t *target) (float64, time.Duration, error) {
+func (b *bench) copyIn(ctx context.Context, t *target, begin func() error) (float64, error) {
 	conn, err := t.connect(ctx)
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
 	defer conn.Close(ctx)
 	if _, err := conn.Exec(ctx, "create temporary table sink (line text)").ReadAll(); err != nil {
-		return 0, 0, err
+		return 0, err
+	}
+	if err := begin(); err != nil {
+		return 0, err
 	}
 	started := time.Now()
 	_, err = conn.CopyFrom(ctx, &lines{left: b.copySize}, "copy sink from stdin where false")
-	return float64(b.copySize) / mebibyte, time.Since(started), err
+	return float64(b.copySize) / mebibyte / time.Since(started).Seconds(), err
 }
 
 // lines reads as lines of 100 bytes.
@@ -137,21 +104,21 @@ func (l *lines) Read(b []byte) (int, error) {
 }
 
 // once measures a cell on one way.
-func (c cell) once(ctx context.Context, t *target) (s sample, err error) {
-	before, err := cpuTime(t.pid)
+func (c cell) once(ctx context.Context, t *target) (sample, error) {
+	var began time.Time
+	var before time.Duration
+	rate, err := c.run(ctx, t, func() (err error) {
+		began = time.Now()
+		before, err = cpuTime(t.pid)
+		return err
+	})
 	if err != nil {
-		return s, err
+		return sample{}, fmt.Errorf("%s by %s: %w", c.name, t.name, err)
 	}
-	units, took, err := c.run(ctx, t)
-	if err != nil {
-		return s, fmt.Errorf("%s by %s: %w", c.name, t.name, err)
-	}
+	counted := time.Since(began)
 	after, err := cpuTime(t.pid)
 	if err != nil {
-		return s, err
+		return sample{}, err
 	}
-	if units == 0 {
-		return s, errors.New("nothing was done")
-	}
-	return sample{units / took.Seconds(), (after - before).Seconds() / units}, nil
+	return sample{rate, (after - before).Seconds() / (rate * counted.Seconds())}, nil
 }

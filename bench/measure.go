@@ -55,32 +55,32 @@ func (b *bench) measureUpstream(ctx context.Context, u upstream) error {
 	return nil
 }
 
+// printRow prints medians: of the ratios of each round, whose measurements
+// have been taken under nearly the same conditions, and of our own CPU time.
 func printRow(name, transport string, samples map[string][]sample) {
-	ours := median(samples["rwproxy"])
-	rate := func(other string) string {
+	ours := samples["rwproxy"]
+	ratio := func(other string, of func(sample) float64) string {
 		if len(samples[other]) == 0 {
 			return "–"
 		}
-		return fmt.Sprintf("%.2f", ours.rate/median(samples[other]).rate)
+		ratios := make([]float64, len(ours))
+		for i, s := range ours {
+			ratios[i] = of(s) / of(samples[other][i])
+		}
+		return fmt.Sprintf("%.2f", median(ratios))
 	}
-	cpu := func(other string) string {
-		if len(samples[other]) == 0 {
-			return "–"
-		}
-		return fmt.Sprintf("%.2f", ours.cpu/median(samples[other]).cpu)
+	rate := func(s sample) float64 { return s.rate }
+	cpu := func(s sample) float64 { return s.cpu }
+	times := make([]float64, len(ours))
+	for i, s := range ours {
+		times[i] = 1e6 * s.cpu
 	}
 	fmt.Printf("| %s | %s | %s | %s | %s | %s | %s | %.1f µs | %s | %s |\n", name, transport,
-		rate("direct"), rate("pgbouncer"), cpu("pgbouncer"), rate("haproxy"), cpu("haproxy"), 1e6*ours.cpu,
-		rate("baseline"), cpu("baseline"))
+		ratio("direct", rate), ratio("pgbouncer", rate), ratio("pgbouncer", cpu), ratio("haproxy", rate), ratio("haproxy", cpu),
+		median(times), ratio("baseline", rate), ratio("baseline", cpu))
 }
 
-// median takes the middle of rates and of CPU times separately.
-func median(samples []sample) sample {
-	rates, cpus := make([]float64, len(samples)), make([]float64, len(samples))
-	for i, s := range samples {
-		rates[i], cpus[i] = s.rate, s.cpu
-	}
-	slices.Sort(rates)
-	slices.Sort(cpus)
-	return sample{rates[len(rates)/2], cpus[len(cpus)/2]}
+func median(values []float64) float64 {
+	slices.Sort(values)
+	return values[len(values)/2]
 }
