@@ -298,7 +298,7 @@ func (s *session) judgeReady(message []byte) []byte {
 		s.extraReady++
 		return nil
 	}
-	if d.kind == owesQuery {
+	if d.kind == owesQuery && len(s.prepared) > 0 {
 		delete(s.prepared, "") // as every Query does
 	}
 	if s.server.draining.Load() || s.pumping {

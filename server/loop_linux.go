@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"go.uber.org/zap"
@@ -17,6 +18,22 @@ const loopBuffer = 128 << 10
 
 // loopEvents is how many connections are served between two waits.
 const loopEvents = 128
+
+// turn is how long a busy loop has its processor to itself. After 10 ms the
+// scheduler would take it away, and then look every 20 µs whether it is to do
+// so again.
+const turn = 8 * time.Millisecond
+
+// maxUnused is how many turns may pass without any event until a loop is not
+// busy any more.
+const maxUnused = 8
+
+// busyLoops counts the loops of all servers that are busy: one processor is
+// left for the rest of the program.
+var busyLoops atomic.Int32
+
+// readable is what epoll is asked for of a connection that is read.
+const readable = unix.EPOLLIN | unix.EPOLLRDHUP
 
 // errEnded says that both sides of a session are gone.
 var errEnded = errors.New("the session has ended")
@@ -67,10 +84,13 @@ type loop struct {
 	log    *zap.Logger
 	epoll  int
 	event  int // an eventfd: there are arrivals, or the loop is to stop
+	timer  int // a timerfd: a turn is over
 	done   chan struct{}
 	buffer []byte
 	events []unix.EpollEvent
 	byFD   []*polled // by descriptor
+	busy   bool      // it keeps its processor while it waits
+	unused int       // turns since the last event
 
 	mu       sync.Mutex // guards what follows
 	arrivals []*session
@@ -89,35 +109,44 @@ type polled struct {
 	mask    uint32 // what epoll was asked for
 }
 
-func newLoop(log *zap.Logger) (*loop, error) {
-	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
-	if err != nil {
-		return nil, err
-	}
-	event, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
-	if err != nil {
-		unix.Close(epoll)
-		return nil, err
-	}
+func newLoop(log *zap.Logger) (_ *loop, err error) {
 	l := &loop{
 		log:    log,
-		epoll:  epoll,
-		event:  event,
+		epoll:  -1,
+		event:  -1,
+		timer:  -1,
 		done:   make(chan struct{}),
 		buffer: make([]byte, maxInLoop+loopBuffer),
 		events: make([]unix.EpollEvent, loopEvents),
 	}
-	err = unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, event, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(event)})
-	if err != nil {
-		l.close()
+	defer func() {
+		if err != nil {
+			l.close()
+		}
+	}()
+	if l.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return nil, err
 	}
-	return l, nil
+	if l.event, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+		return nil, err
+	}
+	if err = l.add(l.event, unix.EPOLLIN); err != nil {
+		return nil, err
+	}
+	if l.timer, err = unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK); err != nil {
+		return nil, err
+	}
+	return l, l.add(l.timer, unix.EPOLLIN|unix.EPOLLET)
 }
 
 func (l *loop) close() {
-	unix.Close(l.epoll)
-	unix.Close(l.event)
+	for _, fd := range [...]int{l.epoll, l.event, l.timer} {
+		unix.Close(fd) // which is -1 if it could not be had
+	}
+}
+
+func (l *loop) add(fd int, events uint32) error {
+	return unix.EpollCtl(l.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: events, Fd: int32(fd)})
 }
 
 // wake makes the loop look at what mu guards, if it has not ended; the caller
@@ -135,9 +164,13 @@ func (l *loop) wake() {
 // run serves until the loop is stopped.
 func (l *loop) run() {
 	for {
-		n := l.wait()
-		for _, e := range l.events[:n] {
+		for _, e := range l.events[:l.wait()] {
 			fd := int(e.Fd)
+			if fd == l.timer {
+				l.yield()
+				continue
+			}
+			l.unused = 0
 			if fd == l.event {
 				if l.takeArrivals() {
 					l.dismiss()
@@ -153,14 +186,53 @@ func (l *loop) run() {
 	}
 }
 
-// wait returns how many events there are. Only a wait for events that have not
-// happened yet is worth the scheduler's while.
+// wait returns how many events there are. Those that a busy loop waits for come
+// soon: it keeps its processor, and the scheduler has nothing to do for a wait,
+// nor to watch.
 func (l *loop) wait() int {
-	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_WAIT, uintptr(l.epoll), uintptr(unsafe.Pointer(&l.events[0])), uintptr(len(l.events)), 0, 0, 0)
-	for errno != 0 || n == 0 {
-		n, _, errno = unix.Syscall6(unix.SYS_EPOLL_WAIT, uintptr(l.epoll), uintptr(unsafe.Pointer(&l.events[0])), uintptr(len(l.events)), ^uintptr(0), 0, 0)
+	if l.busy {
+		// A signal, by which the scheduler asks for the processor, ends it.
+		n, _, _ := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(l.epoll), uintptr(unsafe.Pointer(&l.events[0])), uintptr(len(l.events)), ^uintptr(0), 0, 0)
+		return max(0, int(n))
 	}
-	return int(n)
+	n, err := unix.EpollWait(l.epoll, l.events, -1)
+	if err != nil {
+		return 0
+	}
+	l.keepProcessor()
+	return n
+}
+
+// keepProcessor makes the loop busy, if others have a processor left.
+func (l *loop) keepProcessor() {
+	l.busy = int(busyLoops.Add(1)) < runtime.GOMAXPROCS(0) && l.startTurn()
+	l.unused = 0
+	if !l.busy {
+		busyLoops.Add(-1)
+	}
+}
+
+// giveUpProcessor ends what keepProcessor has begun.
+func (l *loop) giveUpProcessor() {
+	if l.busy {
+		l.busy = false
+		busyLoops.Add(-1)
+	}
+}
+
+// startTurn has the timer end the loop's next turn on its processor.
+func (l *loop) startTurn() bool {
+	return unix.TimerfdSettime(l.timer, 0, &unix.ItimerSpec{Value: unix.NsecToTimespec(int64(turn))}, nil) == nil
+}
+
+// yield lets others have the processor, and starts another turn unless nothing
+// has happened for several.
+func (l *loop) yield() {
+	runtime.Gosched()
+	l.unused++
+	if l.unused >= maxUnused || !l.startTurn() {
+		l.giveUpProcessor()
+	}
 }
 
 // takeArrivals takes in the sessions that have come, and reports whether the
@@ -189,9 +261,8 @@ func (l *loop) take(s *session) {
 	}
 	for i := range s.polled {
 		p := &s.polled[i]
-		p.mask = unix.EPOLLIN
-		err := unix.EpollCtl(l.epoll, unix.EPOLL_CTL_ADD, p.fd, &unix.EpollEvent{Events: p.mask, Fd: int32(p.fd)})
-		if err != nil {
+		p.mask = unix.EPOLLET | readable
+		if err := l.add(p.fd, p.mask); err != nil {
 			l.release(s)
 			return
 		}
@@ -210,6 +281,7 @@ func (l *loop) dismiss() {
 			l.release(p.session)
 		}
 	}
+	l.giveUpProcessor()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.close()
@@ -252,7 +324,7 @@ func (l *loop) serve(p *polled, events uint32) {
 		if p.mask&unix.EPOLLIN == 0 {
 			return errNotHere // it has failed while it was not read
 		}
-		return p.read(l.buffer)
+		return p.read(l.buffer, events)
 	})
 }
 
@@ -287,8 +359,10 @@ func (l *loop) end(s *session) {
 	s.end()
 }
 
-// read reads once and passes on what came.
-func (p *polled) read(buffer []byte) error {
+// read reads once and passes on what came. An event says only once that there
+// are bytes: those that one read leaves, and an end behind them, have to be
+// asked for.
+func (p *polled) read(buffer []byte, events uint32) error {
 	left := copy(buffer, p.in.buf[p.in.r:p.in.w])
 	n, err := receive(p.fd, buffer[left:])
 	switch {
@@ -301,7 +375,13 @@ func (p *polled) read(buffer []byte) error {
 		return p.ended()
 	}
 	p.in.give(buffer[:left+n])
-	return p.pass()
+	if err := p.pass(); err != nil {
+		return err
+	}
+	if events&^(unix.EPOLLIN|unix.EPOLLOUT) != 0 || left+n == len(buffer) {
+		return p.rearm()
+	}
+	return nil
 }
 
 // ended passes an end of file on. In the middle of anything that is done by
@@ -339,7 +419,7 @@ func (p *polled) pass() error {
 // the peer has not taken what was.
 func (p *polled) watch() error {
 	blocked := p.peer.out.isBlocked()
-	if err := p.ask(unix.EPOLLIN, !blocked); err != nil {
+	if err := p.ask(readable, !blocked); err != nil {
 		return err
 	}
 	return p.peer.ask(unix.EPOLLOUT, blocked)
@@ -354,7 +434,12 @@ func (p *polled) ask(event uint32, on bool) error {
 		return nil
 	}
 	p.mask = mask
-	return unix.EpollCtl(p.loop.epoll, unix.EPOLL_CTL_MOD, p.fd, &unix.EpollEvent{Events: mask, Fd: int32(p.fd)})
+	return p.rearm()
+}
+
+// rearm makes epoll report what is there already, too.
+func (p *polled) rearm() error {
+	return unix.EpollCtl(p.loop.epoll, unix.EPOLL_CTL_MOD, p.fd, &unix.EpollEvent{Events: p.mask, Fd: int32(p.fd)})
 }
 
 // receive and send are the system calls, which do not wait: the scheduler is

@@ -164,3 +164,26 @@ func TestAClientThatResetsItsConnectionEndsItsBackend(t *testing.T) {
 	w.conn.Close()
 	eventually(t, "the backend ends", w.backendIsGone(direct))
 }
+
+// The bytes of a client's last messages, more than are read at once, and the
+// end of its connection may arrive together.
+func TestAClientThatLeavesRightBehindItsLastMessageIsAnswered(t *testing.T) {
+	t.Parallel()
+	url := pgtest.Database(t)
+	direct := connect(t, url)
+	p := startProxy(t, refreshing)
+	for _, size := range []int{1, 1000, 100_000, 128 << 10, 144 << 10, 1 << 20} {
+		for range 5 {
+			w := dialWire(t, p.url(t, url))
+			// Not to be ended by Postgres, which looks for clients that have left.
+			w.send(query("set client_connection_check_interval = 0"))
+			w.until('Z')
+			w.send(join(query("select length('"+strings.Repeat("x", size)+"')"), query("select 2")))
+			if err := w.conn.(*net.TCPConn).CloseWrite(); err != nil {
+				t.Fatal(err)
+			}
+			wantShape(t, w.untilEnd(), "T D C(SELECT 1) ZI T D C(SELECT 1) ZI")
+			eventually(t, "the backend ends", w.backendIsGone(direct))
+		}
+	}
+}
