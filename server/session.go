@@ -131,6 +131,10 @@ func newSession(server *Server, client, backend net.Conn, first startup, log *za
 func (s *session) serve(first startup) {
 	s.ledger.sent(owesStartup, nil)
 	_, _ = s.up.Write(first.raw) // which is not sent yet
+	// A backend that is gone already is found out by who relays.
+	if s.up.Flush() == nil && s.server.mayPoll(s) && s.moveToLoop() {
+		return
+	}
 	s.relay()
 }
 
