@@ -86,6 +86,8 @@ type Server struct {
 	running  sync.WaitGroup // the accept loop, every connection and session
 	loops    *loops         // nil where there are none
 
+	maxSilent int // connections that have not said what they want
+
 	mu       sync.Mutex // guards what follows
 	sessions map[*session]struct{}
 	silent   map[net.Conn]struct{} // connections that have not said what they want
@@ -118,6 +120,8 @@ func New(config Config) (*Server, error) {
 		sessions: map[*session]struct{}{},
 		silent:   map[net.Conn]struct{}{},
 		waiting:  map[net.Conn]struct{}{},
+
+		maxSilent: maxSilent(),
 	}
 	s.ctx, s.cut = context.WithCancel(context.Background())
 	return s, nil
@@ -238,7 +242,7 @@ func (s *Server) serve(conn net.Conn) {
 		s.config.Logger.Debug("connection refused", zap.Stringer(keyRemote, conn.RemoteAddr()), zap.Error(err))
 		return
 	}
-	s.serveClient(conn, s.config.Logger.With(zap.String(keyRemote, remote)))
+	s.serveClient(conn, s.config.Logger.WithLazy(zap.String(keyRemote, remote)))
 }
 
 // serveClient takes a connection from the first byte of its client.
@@ -261,7 +265,7 @@ func (s *Server) serveClient(conn net.Conn, log *zap.Logger) {
 }
 
 func (s *Server) serveSession(conn, client net.Conn, first startup, log *zap.Logger) {
-	log = log.With(zap.String(keyUser, first.user), zap.String(keyDatabase, first.database))
+	log = log.WithLazy(zap.String(keyUser, first.user), zap.String(keyDatabase, first.database))
 	n := s.admitted.Add(1)
 	admitted := false
 	defer func() {
@@ -336,7 +340,7 @@ func (s *Server) welcome(conn net.Conn) bool {
 	if s.closed {
 		return false
 	}
-	if len(s.silent) >= maxSilent() {
+	if len(s.silent) >= s.maxSilent {
 		for other := range s.silent {
 			other.Close()
 			delete(s.silent, other)
