@@ -1,0 +1,231 @@
+package refresh
+
+import (
+	"context"
+	_ "embed" // SQL files
+	"slices"
+	"strconv"
+
+	"github.com/rwproxy/rwproxy/internal/pgsession"
+	"github.com/rwproxy/rwproxy/rewrite"
+)
+
+// issue is why a query's result does not follow from the rows it reads, so that
+// it cannot be refreshed incrementally.
+type issue struct {
+	Type     string
+	Function string `json:",omitempty"` // or the clause, or the column
+}
+
+// The types of issues.
+const (
+	issueVolatile     = "VOLATILE_FUNCTION"    // another value each time
+	issueClock        = "TEMPORAL_FUNCTION"    // depends on when, or as whom, it is asked
+	issueUserFunction = "USER_FUNCTION"        // may read anything
+	issueState        = "STATE_FUNCTION"       // reads more than its arguments
+	issueRowPlace     = "PHYSICAL_ROW"         // depends on where rows lie
+	issueSkipLocked   = "SKIP_LOCKED"          // depends on what others lock
+	issueOpaque       = "FUNCTION_WITH_TABLES" // an immutable function that reads tables
+)
+
+//go:embed determinism.sql
+var determinismSQL string
+
+// queryFacts are what the rules of a view tell about its query.
+type queryFacts struct {
+	issues []issue
+	// aliases are the names in FROM of everything that is no table: views,
+	// subqueries, CTEs, joins, functions.
+	aliases map[string]bool
+	// renamed are the tables that are read with column names of the query's own.
+	renamed map[uint32]bool
+	// names are the column names by which a rule knows a table.
+	names map[uint32][][]string
+	// wholeRows says that some row is used as one value: the columns read are
+	// more than those named.
+	wholeRows bool
+	// implicit are the types whose values an implicit cast may have changed;
+	// everything says that any may have.
+	implicit map[uint32]bool
+	anyCast  bool
+	// opaque says that a function may bring tables and names of its own into the
+	// plan.
+	opaque bool
+}
+
+// sqlValueFunctions are the functions without brackets, by their number in
+// PostgreSQL's SQLValueFunctionOp.
+var sqlValueFunctions = []string{
+	"current_date", "current_time", "current_time", "current_timestamp", "current_timestamp",
+	"localtime", "localtime", "localtimestamp", "localtimestamp",
+	"current_role", "current_user", "user", "session_user", "current_catalog", "current_schema",
+}
+
+// readQueryFacts reads the rules of a view and asks Postgres about the
+// functions in them.
+func readQueryFacts(ctx context.Context, s pgsession.Session, rules []viewRule) (*queryFacts, error) {
+	facts := &queryFacts{
+		aliases: map[string]bool{}, renamed: map[uint32]bool{}, names: map[uint32][][]string{}, implicit: map[uint32]bool{},
+	}
+	c := calledFunctions{implicit: map[uint32]bool{}}
+	for _, rule := range rules {
+		facts.aliases[rule.name] = true
+		parseTree(rule.action).walk(func(n *treeNode) {
+			facts.readNode(n)
+			c.readNode(n)
+		})
+	}
+	rows, err := s.Query(ctx, determinismSQL, oidArray(c.functions), oidArray(c.operators), oidArray(c.types))
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range rows {
+		f := readFunction(r)
+		if found := f.issue(); found != nil {
+			facts.add(*found)
+		}
+		if c.implicit[f.oid] {
+			facts.implicit[f.argument] = true
+		}
+		isCompat := f.schema == compatSchema
+		facts.anyCast = facts.anyCast || f.isSQL
+		facts.opaque = facts.opaque || f.isSQL && f.returnsSet && !isCompat
+	}
+	facts.anyCast = facts.anyCast || c.oddCast
+	return facts, nil
+}
+
+func (facts *queryFacts) add(i issue) {
+	if !slices.Contains(facts.issues, i) {
+		facts.issues = append(facts.issues, i)
+	}
+}
+
+func (facts *queryFacts) readNode(n *treeNode) {
+	switch n.kind {
+	case "RANGETBLENTRY":
+		facts.readRelation(n)
+	case "VAR":
+		number, _ := strconv.Atoi(n.atom("varattno")) // Postgres writes a number
+		facts.wholeRows = facts.wholeRows || number == 0
+		if number < 0 {
+			facts.add(issue{Type: issueRowPlace, Function: systemColumns[number]})
+		}
+	case "SQLVALUEFUNCTION":
+		name := ""
+		if i, err := strconv.Atoi(n.atom("op")); err == nil && i >= 0 && i < len(sqlValueFunctions) {
+			name = sqlValueFunctions[i]
+		}
+		facts.add(issue{Type: issueClock, Function: name})
+	case "TABLESAMPLECLAUSE":
+		facts.add(issue{Type: issueRowPlace, Function: "tablesample"})
+	case "ROWMARKCLAUSE":
+		if n.atom("waitPolicy") == "1" {
+			facts.add(issue{Type: issueSkipLocked, Function: "skip locked"})
+		}
+	}
+}
+
+// systemColumns are named by their negative attribute numbers. An UPDATE can
+// change them and no other.
+var systemColumns = map[int]string{-1: "ctid", -2: "xmin", -3: "cmin", -4: "xmax", -5: "cmax", -6: "tableoid"}
+
+func (facts *queryFacts) readRelation(n *treeNode) {
+	names, alias := n.fields["eref"].node, n.fields["alias"].node
+	if names == nil {
+		return
+	}
+	if kind := n.atom("relkind"); n.atom("rtekind") != "0" || kind != "r" && kind != "p" {
+		facts.aliases[names.atom("aliasname")] = true
+		return
+	}
+	oid := parseOID(n.atom("relid"))
+	facts.names[oid] = append(facts.names[oid], names.fields["colnames"].strings())
+	if alias != nil && !alias.fields["colnames"].isNull() {
+		facts.renamed[oid] = true
+	}
+}
+
+// calledFunctions collects the OIDs in the nodes of a query.
+type calledFunctions struct {
+	functions, operators, types []uint32
+	implicit                    map[uint32]bool // functions of implicit casts
+	oddCast                     bool            // an implicit cast without a function, other than to text
+}
+
+// The number of an implicit cast in PostgreSQL's CoercionForm.
+const implicitCast = "2"
+
+func (c *calledFunctions) readNode(n *treeNode) {
+	for _, field := range []string{"funcid", "opfuncid", "aggfnoid", "winfnoid"} {
+		if oid := parseOID(n.atom(field)); oid != 0 {
+			c.functions = append(c.functions, oid)
+		}
+	}
+	switch n.kind {
+	case "FUNCEXPR":
+		if n.atom("funcformat") == implicitCast {
+			c.implicit[parseOID(n.atom("funcid"))] = true
+		}
+	case "RELABELTYPE":
+		typ := parseOID(n.atom("resulttype"))
+		c.oddCast = c.oddCast || n.atom("relabelformat") == implicitCast && !isText(typ)
+	case "COERCEVIAIO":
+		c.types = append(c.types, parseOID(n.atom("resulttype")))
+		c.oddCast = c.oddCast || n.atom("coerceformat") == implicitCast
+	}
+	for _, field := range []string{"opno", "opnos"} {
+		value := n.fields[field]
+		for _, element := range append(value.list, value) {
+			if oid := parseOID(element.atom); oid != 0 {
+				c.operators = append(c.operators, oid)
+			}
+		}
+	}
+}
+
+// function is what the catalog says of a function that a query calls, or of a
+// part of an aggregate that it calls.
+type function struct {
+	oid               uint32
+	isBuiltin         bool
+	schema, name      string
+	volatility        string // pg_proc.provolatile
+	arguments         string // how many
+	isSQL, returnsSet bool
+	readsTables       bool
+	argument          uint32 // type of the first
+}
+
+func readFunction(r pgsession.Row) function {
+	return function{
+		oid: parseOID(r[0].Text), isBuiltin: r[1].Text == "t", schema: r[2].Text, name: r[3].Text, volatility: r[4].Text,
+		arguments: r[5].Text, isSQL: r[6].Text == "t", returnsSet: r[7].Text == "t", readsTables: r[8].Text == "t",
+		argument: parseOID(r[9].Text),
+	}
+}
+
+// issue is why the function's result does not follow from its arguments, nil if
+// it does.
+func (f function) issue() *issue {
+	name := f.name
+	if !f.isBuiltin {
+		name = rewrite.QuoteIdentifier(f.schema) + "." + rewrite.QuoteIdentifier(f.name)
+	}
+	isTrusted := f.isBuiltin || f.schema == compatSchema
+	switch {
+	case f.volatility == "v":
+		return &issue{Type: issueVolatile, Function: name}
+	case !isTrusted && f.readsTables:
+		return &issue{Type: issueOpaque, Function: name}
+	case f.volatility == "i":
+		return nil
+	case !isTrusted:
+		return &issue{Type: issueUserFunction, Function: name}
+	case clockFunctions[f.name] || f.isBuiltin && f.name == "age" && f.arguments == "1":
+		return &issue{Type: issueClock, Function: name}
+	case f.isBuiltin && !settledFunctions[f.name]:
+		return &issue{Type: issueState, Function: name}
+	}
+	return nil
+}

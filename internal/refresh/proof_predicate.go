@@ -1,0 +1,169 @@
+package refresh
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/rwproxy/rwproxy/internal/pgsession"
+	"github.com/rwproxy/rwproxy/rewrite"
+)
+
+// narrowed returns the condition that holds for every row of the view that a
+// source's changes can have touched, given the tuples of one of its routes: a
+// predicate on bare columns, which means the same under every search_path.
+//
+// Planners do best with literals, OR-ed for each value of the key that has
+// fewest: an index on it, or a partition, is then used.
+func narrowed(keys []key, tuples [][]pgsession.Value) string {
+	if len(keys) == 0 {
+		return "true"
+	}
+	lead := leadingKey(keys, tuples)
+	others := slices.Delete(slices.Clone(keys), lead, lead+1)
+	var arms []string
+	for _, group := range groupTuples(tuples, lead) {
+		arms = append(arms, withOthers(valuesOf(keys[lead], group.values), others, group.rest))
+	}
+	if null, rest := nullTuples(keys[lead], tuples, lead); null {
+		arms = append(arms, withOthers(isNullSQL(keys[lead]), others, rest))
+	}
+	switch len(arms) {
+	case 0:
+		return "false"
+	case 1:
+		return arms[0]
+	}
+	return "(" + strings.Join(arms, "\n or ") + ")"
+}
+
+// leadingKey is the key with the fewest distinct values.
+func leadingKey(keys []key, tuples [][]pgsession.Value) int {
+	lead, fewest := 0, -1
+	for i := range keys {
+		if n := len(distinct(tuples, i)); fewest < 0 || n < fewest {
+			lead, fewest = i, n
+		}
+	}
+	return lead
+}
+
+// distinct returns the values of one key, each once, in their order.
+func distinct(tuples [][]pgsession.Value, i int) []pgsession.Value {
+	seen := map[pgsession.Value]bool{}
+	var values []pgsession.Value
+	for _, tuple := range tuples {
+		if !seen[tuple[i]] {
+			seen[tuple[i]] = true
+			values = append(values, tuple[i])
+		}
+	}
+	return values
+}
+
+// tupleGroup are the tuples of some values of the leading key that have the
+// same values of the others.
+type tupleGroup struct {
+	values []pgsession.Value   // of the leading key
+	rest   [][]pgsession.Value // tuples of the others
+}
+
+// groupTuples puts together the tuples of one leading value other than NULL,
+// and then the values whose tuples are the same.
+func groupTuples(tuples [][]pgsession.Value, lead int) []tupleGroup {
+	rests := map[pgsession.Value][][]pgsession.Value{}
+	for _, tuple := range tuples {
+		rests[tuple[lead]] = append(rests[tuple[lead]], slices.Delete(slices.Clone(tuple), lead, lead+1))
+	}
+	var groups []tupleGroup
+	byRest := map[string]int{}
+	for _, value := range notNull(distinct(tuples, lead)) {
+		text := restText(rests[value])
+		at, known := byRest[text]
+		if !known {
+			at = len(groups)
+			byRest[text] = at
+			groups = append(groups, tupleGroup{rest: rests[value]})
+		}
+		groups[at].values = append(groups[at].values, value)
+	}
+	return groups
+}
+
+func restText(tuples [][]pgsession.Value) string {
+	lines := make([]string, len(tuples))
+	for i, tuple := range tuples {
+		for _, v := range tuple {
+			if v.Null {
+				lines[i] += "null, "
+			} else {
+				lines[i] += rewrite.QuoteLiteral(v.Text) + ", "
+			}
+		}
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+// nullTuples reports whether rows with NULL in a key can be touched, and the
+// tuples of the other keys that they go with. Where NULL is not proved, that is
+// every tuple.
+func nullTuples(k key, tuples [][]pgsession.Value, lead int) (bool, [][]pgsession.Value) {
+	if k.NullFree {
+		return false, nil
+	}
+	var rest [][]pgsession.Value
+	touched := !k.NullProved
+	for _, tuple := range tuples {
+		if tuple[lead].Null || !k.NullProved {
+			touched = true
+			rest = append(rest, slices.Delete(slices.Clone(tuple), lead, lead+1))
+		}
+	}
+	return touched, rest
+}
+
+// withOthers adds to a condition on the leading key what holds for each of the
+// other keys.
+func withOthers(condition string, others []key, rest [][]pgsession.Value) string {
+	if len(others) == 0 {
+		return condition
+	}
+	conditions := []string{condition}
+	for i, k := range others {
+		var arms []string
+		if values := notNull(distinct(rest, i)); len(values) > 0 {
+			arms = append(arms, valuesOf(k, values))
+		}
+		if null, _ := nullTuples(k, rest, i); null {
+			arms = append(arms, isNullSQL(k))
+		}
+		switch len(arms) {
+		case 0:
+			return "false"
+		case 1:
+			conditions = append(conditions, arms[0])
+		default:
+			conditions = append(conditions, "("+strings.Join(arms, " or ")+")")
+		}
+	}
+	return "(" + strings.Join(conditions, " and ") + ")"
+}
+
+func notNull(values []pgsession.Value) []pgsession.Value {
+	return slices.DeleteFunc(values, func(v pgsession.Value) bool { return v.Null })
+}
+
+// valuesOf is the condition that a key has one of some values.
+func valuesOf(k key, values []pgsession.Value) string {
+	column := rewrite.QuoteIdentifier(k.Column) + " operator(pg_catalog.=) "
+	if len(values) == 1 {
+		return column + rewrite.QuoteLiteral(values[0].Text) + "::" + k.Type
+	}
+	literals := make([]string, len(values))
+	for i, v := range values {
+		literals[i] = rewrite.QuoteLiteral(v.Text)
+	}
+	return column + "any (array[" + strings.Join(literals, ", ") + "]::" + k.Type + "[])"
+}
+
+func isNullSQL(k key) string { return rewrite.QuoteIdentifier(k.Column) + " is null" }
