@@ -39,7 +39,6 @@ const (
 	oidTime        = 1083
 	oidTimestamp   = 1114
 	oidTimestamptz = 1184
-	oidNumeric     = 1700
 	oidUUID        = 2950
 )
 

@@ -250,7 +250,6 @@ func (o *oracle) tuples(r route) [][]pgsession.Value {
 	}
 	for _, s := range o.proved.Sources {
 		sql = strings.ReplaceAll(sql, "{log:"+s.oidText()+"}", "pg_temp.log_"+s.oidText())
-		sql = strings.ReplaceAll(sql, "{relation:"+s.oidText()+"}", s.Name)
 	}
 	rows, err := o.Query(o.t.Context(), sql)
 	if err != nil {

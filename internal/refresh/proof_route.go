@@ -9,14 +9,10 @@ import (
 )
 
 // route is one way from a source's change log to the keys that its changes can
-// touch. Its SQL yields the distinct tuples of the keys' values, in which
-//
-//	{log:OID}       stands for the change log of a relation: its columns are
-//	                called c and the attribute number
-//	{relation:OID}  stands for the relation itself
-//
-// It calls nothing but functions, operators and casts of pg_catalog that never
-// fail.
+// touch. Its SQL yields the distinct tuples of the keys' values. {log:OID} in it
+// stands for the change log of a relation, whose columns are called c and the
+// attribute number. It calls nothing but functions, operators and casts of
+// pg_catalog that never fail.
 type route struct {
 	Keys  []key
 	Needs []logColumns
@@ -199,7 +195,7 @@ func (r *route) hopSQL(s *source, chosen []path, direct []provedKey, hop provedK
 		}
 		name, before := "h"+strconv.Itoa(i+1), "h"+strconv.Itoa(i)
 		// Rows that were there before the change count too.
-		from.WriteString("\n  " + join + " (select " + columns(tableColumn("m")) + " from " + relationOf(l.next) + " as m" +
+		from.WriteString("\n  " + join + " (select " + columns(tableColumn("m")) + " from " + l.next.name + " as m" +
 			" union all select " + columns(logColumn("m")) + " from " + logOf(l.next) + " as m) as " + name)
 		from.WriteString(" on " + matchSQL(name+".j", before+".v", l))
 	}
@@ -288,8 +284,7 @@ func (r *route) need(s *source, expressions ...*expression) {
 	}
 }
 
-func logOf(s *source) string      { return "{log:" + strconv.FormatUint(uint64(s.oid), 10) + "}" }
-func relationOf(s *source) string { return "{relation:" + strconv.FormatUint(uint64(s.oid), 10) + "}" }
+func logOf(s *source) string { return "{log:" + strconv.FormatUint(uint64(s.oid), 10) + "}" }
 
 // logColumn writes a column of a change log, in the collation of the column
 // that it logs.

@@ -44,6 +44,9 @@ type source struct {
 	// unreadable says that EXPLAIN may show the source's columns under names
 	// that are not theirs.
 	unreadable bool
+	// runsFunctions says that planning a query of the source can run somebody's
+	// functions.
+	runsFunctions bool
 }
 
 func (s *source) column(name string) *sourceColumn {
@@ -141,6 +144,7 @@ func (all *sources) addMembers(ctx context.Context, session pgsession.Session, n
 		}
 		name := [2]string{r[2].Text, r[3].Text}
 		all.roots[name] = append(all.roots[name], named[root])
+		named[root].runsFunctions = named[root].runsFunctions || r[4].Text == "t"
 		if part := named[member]; part != nil {
 			named[root].members = append(named[root].members, member)
 			named[root].reads = append(named[root].reads, part.reads...)
