@@ -30,8 +30,27 @@ func (t *tokenText) chainAround(i int) (chain, bool) {
 	return chain{}, false
 }
 
-// readChain reads the chain at i and returns the place after it.
+// readChain reads the chain at i and returns the place after it. Each operator
+// of a chain asks for it, so it is read once.
 func (t *tokenText) readChain(i int) (chain, int) {
+	if known, found := t.chains[i]; found {
+		return known.chain, known.end
+	}
+	c, end := t.newChain(i)
+	if t.chains == nil {
+		t.chains = map[int]endedChain{}
+	}
+	t.chains[i] = endedChain{c, end}
+	return c, end
+}
+
+// endedChain is a chain and the place after it.
+type endedChain struct {
+	chain
+	end int
+}
+
+func (t *tokenText) newChain(i int) (chain, int) {
 	var c chain
 	end := i
 	for {

@@ -47,7 +47,7 @@ func DatabricksRefusal(d *pgdiag.Diagnostic) (*pgdiag.Diagnostic, bool) {
 // translateDatabricks edits what PostgreSQL accepts and Databricks means
 // otherwise, once the calls, casts and constants are translated.
 func (t *tokenText) translateDatabricks() error {
-	done := map[int]bool{} // chains, by the place of their first term
+	done := map[int]bool{} // operators whose chains are translated
 	for i := range t.tokens {
 		if t.is(i, Operator) && !t.comparison(i) || t.isDiv(i) {
 			if err := t.translateChain(i, done); err != nil {

@@ -7,13 +7,21 @@ import (
 )
 
 // translateChain translates the operators of the chain around the operator at
-// i, unless it has been.
+// i, unless it is done.
 func (t *tokenText) translateChain(i int, done map[int]bool) error {
-	c, ok := t.chainAround(i)
-	if !ok || done[c.terms[0].from] {
+	if done[i] {
 		return nil
 	}
-	done[c.terms[0].from] = true
+	c, ok := t.chainAround(i)
+	if !ok {
+		return nil
+	}
+	if len(c.operators) > maxNesting {
+		return t.tooLong(c.operators[maxNesting])
+	}
+	for _, place := range c.operators {
+		done[place] = true
+	}
 	// What binds stronger is inside, and comes first.
 	order := make([]int, len(c.operators))
 	mixed := false

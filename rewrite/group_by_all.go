@@ -22,6 +22,9 @@ func (t *tokenText) translateGroupByAll(s selectClauses, c Catalog) error {
 	var ordinals []string
 	column := 1
 	for _, item := range s.items {
+		if at := t.grouping(item); at >= 0 {
+			return t.unsupported(at, t.word(at)+" together with GROUP BY ALL", "List the grouping columns in ROLLUP, CUBE or GROUPING SETS.")
+		}
 		width := 1
 		if isStar, columns, err := t.starWidth(s, item, c); err != nil {
 			return err
@@ -52,6 +55,17 @@ func (t *tokenText) translateGroupByAll(s selectClauses, c Catalog) error {
 	}
 	t.replace(g, g+3, "")
 	return nil
+}
+
+// grouping returns the place of a call in the item that asks by what the row is
+// grouped, -1 without one.
+func (t *tokenText) grouping(item selectItem) int {
+	for k := item.expression.from; k < item.expression.to; k++ {
+		if w := t.word(k); (w == "grouping" || w == "grouping_id") && t.punctuation(k+1, "(") {
+			return k
+		}
+	}
+	return -1
 }
 
 // grammarAggregates are aggregates that are no functions: PostgreSQL's grammar

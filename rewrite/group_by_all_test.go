@@ -77,6 +77,8 @@ func TestGroupByAllThatCannotBeInferredIsRefused(t *testing.T) {
 	for query, want := range map[string]string{
 		`select n + count(*) from sales group by all`: "42803: cannot infer grouping columns for GROUP BY ALL\n" +
 			"HINT: Every item of the select list holds an aggregate; list the grouping columns.\nAT: group by all",
+		`select region, grouping(region) from sales group by all`: "0A000: grouping together with GROUP BY ALL is not supported in a REPLACE WHERE flow\n" +
+			"HINT: List the grouping columns in ROLLUP, CUBE or GROUPING SETS.\nAT: grouping(region) from sales group by all",
 		`select region, row_number() over (order by region) from sales group by all`: "0A000: a window function together with GROUP BY ALL is not supported in a REPLACE WHERE flow\n" +
 			"HINT: List the grouping columns.\nAT: over (order by region) from sales group by all",
 		`select * from regions r, lateral (select f.*, count(*) from unnest(array[r.region]) f group by all) x`: "0A000: * whose columns only the query around it tells is not supported in a REPLACE WHERE flow\n" +

@@ -2,6 +2,7 @@ package rewrite_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -76,5 +77,30 @@ func inPredicate(t *testing.T, c *pgx.Conn, databricks, meaning string) {
 	const all = "select a, b, c, p from t where (%s\n) order by a, b, c, p"
 	if diff := cmp.Diff(rows(t, c, fmt.Sprintf(all, meaning)), rows(t, c, fmt.Sprintf(all, translation.SQL))); diff != "" {
 		t.Errorf("predicate %s became\n%s\n-want +got\n%s", databricks, translation.SQL, diff)
+	}
+}
+
+// Each operator of a chain becomes a bracket around all before it.
+func TestALongChainOfOperatorsIsRefused(t *testing.T) {
+	t.Parallel()
+	for operator, lexical := range map[string]rewrite.Lexical{"<=>": {}, "+": databricks, "||": databricks} {
+		for _, c := range []struct {
+			operators int
+			refused   bool
+		}{{1000, false}, {1001, true}, {20000, true}} {
+			query := "select a" + strings.Repeat(" "+operator+" b", c.operators) + " from t"
+			_, err := rewrite.TranslateQuery(rewrite.Span{Text: query}, nothing{}, lexical)
+			got := ""
+			if err != nil {
+				got, _, _ = strings.Cut(errorText(query, err), "\nAT: ")
+			}
+			want := ""
+			if c.refused {
+				want = "54001: the chain of operators is too long\nHINT: It may have 1000 operators; put brackets around parts of it."
+			}
+			if got != want {
+				t.Errorf("%d times %s: got %q, want %q", c.operators, operator, got, want)
+			}
+		}
 	}
 }

@@ -218,8 +218,21 @@ func (t *tokenText) comparisonStart(i int) int {
 	return -1
 }
 
-// comparisonEnd returns the place after the chain of comparisons at i.
+// comparisonEnd returns the place after the chain of comparisons at i. Each
+// comparison of a chain asks for it, so it is looked for once.
 func (t *tokenText) comparisonEnd(i int) int {
+	if end, found := t.comparisonEnds[i]; found {
+		return end
+	}
+	end := t.newComparisonEnd(i)
+	if t.comparisonEnds == nil {
+		t.comparisonEnds = map[int]int{}
+	}
+	t.comparisonEnds[i] = end
+	return end
+}
+
+func (t *tokenText) newComparisonEnd(i int) int {
 	for {
 		end := t.operandEnd(i)
 		if end == i || !t.is(end, Operator) || !t.comparison(end) {

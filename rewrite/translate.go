@@ -127,6 +127,12 @@ func (t *tokenText) translateNullSafeEqual(i int) error {
 	if left < 0 || right == i+1 {
 		return t.syntaxErrorWithHint(i, "Put brackets around the operands of <=>.")
 	}
+	if t.compared == nil {
+		t.compared = map[int]int{}
+	}
+	if t.compared[left]++; t.compared[left] > maxNesting {
+		return t.tooLong(i)
+	}
 	t.wrap(tokenRange{left, right}, "(", ")")
 	t.replace(i, i+1, "IS NOT DISTINCT FROM")
 	return nil

@@ -18,6 +18,10 @@ type tokenText struct {
 	// ownOperators and ownFunctions are those of the database that have a name
 	// of Databricks'.
 	ownOperators, ownFunctions map[string]bool
+	// chains and comparisonEnds are those that were read, by where they begin.
+	chains         map[int]endedChain
+	comparisonEnds map[int]int
+	compared       map[int]int // comparisons by <=>, by where their left operand begins
 	// texts are the operands of which Databricks makes texts, until they are
 	// written.
 	texts []textOperand
@@ -26,6 +30,13 @@ type tokenText struct {
 // maxNesting bounds the brackets inside one another. Finding what belongs
 // together costs time for each level, and the time is that of all sessions.
 const maxNesting = 1000
+
+// tooLong refuses a chain of operators each of which becomes a bracket around
+// all before it.
+func (t *tokenText) tooLong(i int) *PlacedError {
+	return t.fail(i, pgdiag.New("54001", "the chain of operators is too long").
+		WithHint("It may have 1000 operators; put brackets around parts of it."))
+}
 
 // newTokenText refuses a text that is not one balanced piece of SQL: a
 // semicolon, or a bracket without its other half, would let it end what it is

@@ -3,6 +3,7 @@ package refresh
 import (
 	"context"
 	_ "embed" // SQL files
+	"strings"
 
 	"github.com/rwproxy/rwproxy/internal/pgsession"
 	"github.com/rwproxy/rwproxy/rewrite"
@@ -123,4 +124,17 @@ func storingMayMove(target, view []column) bool {
 		}
 	}
 	return false
+}
+
+// columnList lists the names of columns for a hint.
+func columnList(columns []column) string {
+	const most = 20
+	var names []string
+	for _, c := range columns[:min(len(columns), most)] {
+		names = append(names, rewrite.QuoteIdentifier(c.name))
+	}
+	if len(columns) > most {
+		names = append(names, "...")
+	}
+	return strings.Join(names, ", ")
 }

@@ -221,7 +221,8 @@ func checkPartitionBy(ctx context.Context, s pgsession.Session, st *rewrite.Crea
 	for _, c := range st.PartitionBy {
 		if _, found := existing[c]; !found {
 			return pgdiag.New("42703", fmt.Sprintf("column %q named in PARTITIONED BY does not exist", c)).
-				WithDetail("UNRESOLVED_COLUMN.WITH_SUGGESTION")
+				WithDetail("UNRESOLVED_COLUMN.WITH_SUGGESTION").
+				WithHint("The columns are " + columnList(columns) + ".")
 		}
 	}
 	return nil

@@ -43,8 +43,7 @@ func TestAFlowInTheDialectOfDatabricksStoresWhatDatabricksStores(t *testing.T) {
 func TestAnInsertInTheDialectOfDatabricksStoresWhatDatabricksStores(t *testing.T) {
 	t.Parallel()
 	s := newDatabase(t).connect()
-	s.must("create streaming table any_one", // installs the functions
-		"create table src (k integer, f double precision)", "insert into src values (1, 2.7), (2, -2.7)",
+	s.must("create table src (k integer, f double precision)", "insert into src values (1, 2.7), (2, -2.7)",
 		"create domain whole as integer",
 		"create table stored (k whole default 9, n integer default 5, t text)",
 		"set rwproxy.dialect = 'databricks'")

@@ -37,7 +37,7 @@ func (e *Engine) defineFlow(ctx context.Context, f *frame, statement, flowName s
 	if w.Columns, err = windowColumns(targetColumns, viewColumns, query.lexical.Dialect); err != nil {
 		return nil, pgdiag.Edited(err, func(d *pgdiag.Diagnostic) { d.Position = rewrite.CharPosition(statement, flow.Query.Offset) })
 	}
-	p := predicate{typed: flow.Predicate, statement: statement, lexical: query.lexical}
+	p := predicate{typed: flow.Predicate, statement: statement, lexical: query.lexical, columns: targetColumns}
 	if err := p.read(ctx, f, w, target, &flow.Query); err != nil {
 		return nil, err
 	}

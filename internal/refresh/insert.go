@@ -37,6 +37,9 @@ func (e *Engine) insert(ctx context.Context, c Client, st *rewrite.Insert) (tag 
 		return "", rewrite.NoParameter(st.Text, at)
 	}
 	i := &insertion{engine: e, client: c, statement: st, began: time.Now()}
+	if err := e.installFunctions(ctx, c); err != nil {
+		return "", err
+	}
 	if c.Joined() {
 		err = i.joined(ctx)
 	} else {

@@ -251,14 +251,4 @@ func (i *insertion) extraColumn(name string) error {
 }
 
 // names lists the columns for a hint.
-func (t insertTarget) names() string {
-	const most = 20
-	var names []string
-	for _, c := range t.columns[:min(len(t.columns), most)] {
-		names = append(names, rewrite.QuoteIdentifier(c.name))
-	}
-	if len(t.columns) > most {
-		names = append(names, "...")
-	}
-	return strings.Join(names, ", ")
-}
+func (t insertTarget) names() string { return columnList(t.columns) }

@@ -39,7 +39,7 @@ func (i *insertion) planWhere(ctx context.Context) error {
 		return i.located(err)
 	}
 	window := rewrite.Window{Target: i.target.sql(), Predicate: condition.SQL}
-	where := predicate{typed: st.Condition, statement: st.Text, lexical: lexical, translation: condition}
+	where := predicate{typed: st.Condition, statement: st.Text, lexical: lexical, translation: condition, columns: i.target.columns}
 	if err := where.checkTarget(ctx, i.client, window); err != nil {
 		return pgdiag.Edited(err, func(d *pgdiag.Diagnostic) {
 			switch {

@@ -111,7 +111,10 @@ func (p *predicate) parameters(ctx context.Context, s pgsession.Session, target 
 // statement itself would be read.
 func (e *Engine) insertParameters(ctx context.Context, c Client, st *rewrite.Insert, declared []string) ([]uint32, error) {
 	i := &insertion{engine: e, client: c, statement: st, began: time.Now()}
-	var err error
+	err := e.installFunctions(ctx, c)
+	if err != nil {
+		return nil, err
+	}
 	if i.settings, err = readInsertSettings(ctx, c); err != nil {
 		return nil, err
 	}

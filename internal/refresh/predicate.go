@@ -16,6 +16,7 @@ type predicate struct {
 	statement   string // the whole statement, for positions
 	lexical     rewrite.Lexical
 	translation rewrite.Translation // set by read
+	columns     []column            // of the target, for a hint; nil if they are not known
 }
 
 // read translates the predicate and has Postgres check it against the target
@@ -92,8 +93,19 @@ func (p *predicate) locate(err error, prefix string) error {
 			d.Hint = notBooleanHint
 		case d.Code == "42703" && d.Detail == "":
 			d.Detail = "UNRESOLVED_COLUMN.WITH_SUGGESTION"
+			if d.Hint == "" {
+				d.Hint = p.columnsHint()
+			}
 		}
 	})
+}
+
+// columnsHint says which columns a predicate can name.
+func (p *predicate) columnsHint() string {
+	if len(p.columns) == 0 {
+		return "A predicate names columns of the table."
+	}
+	return "The columns are " + columnList(p.columns) + "."
 }
 
 // notBooleanHint is for a predicate or condition of another type.

@@ -111,7 +111,7 @@ func (r *run) window(ctx context.Context) (rewrite.Window, error) {
 	if r.where != nil {
 		// What the user has just typed is read as the user's session reads it, in
 		// the dialect of the flow.
-		override := predicate{typed: *r.where, statement: r.text, lexical: lexicalOf(r.frame.own)}
+		override := predicate{typed: *r.where, statement: r.text, lexical: lexicalOf(r.frame.own), columns: targetColumns}
 		override.lexical.Dialect = lexical.Dialect
 		if err := override.read(ctx, r.frame, w, name, nil); err != nil {
 			return rewrite.Window{}, err
