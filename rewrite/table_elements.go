@@ -24,12 +24,12 @@ func TableElements(st *CreateStreamingTable) Translation {
 }
 
 // meaning writes what is declared, in the meaning that a dialect gave it.
-func (b *translationParts) meaning(declared Span, m Translation) {
+func (j *translationParts) meaning(declared Span, m Translation) {
 	if m.SQL == "" {
-		b.builder.add(declared.Text, declared.Offset, true)
+		j.builder.add(declared.Text, declared.Offset, true)
 		return
 	}
-	b.part(m)
+	j.part(m)
 }
 
 // Element is the column as ADD COLUMN takes it.
