@@ -24,6 +24,22 @@ demo: build ## Start a Postgres, rwproxy and a worked example; ARGS=--once ends 
 test: postgres clients ## Run every test against real Postgres; ARGS are go test's
 	$(GO) test $(RACE) -timeout 30m $(ARGS) ./...
 
+# Debian's version is what make test uses.
+.PHONY: versions
+versions: clients ## Test on PostgreSQL 14, 17 and 18, which are downloaded; ARGS are go test's
+	integration/versions/test.sh -timeout 30m $(or $(ARGS),./server ./flowstate ./internal/refresh ./rewrite ./integration)
+
+# A minute each; FUZZTIME is another time. A worker starts no Postgres.
+FUZZTIME ?= 60s
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for a minute
+	@set -e; grep --recursive --include='*_test.go' --only-matching '^func Fuzz[A-Za-z]*' . | \
+	while IFS=: read -r file target; do \
+		echo "--- $${target#func }"; \
+		$(GO) test -run '^$$' -fuzz "^$${target#func }$$" -fuzztime $(FUZZTIME) "$$(dirname "$$file")"; \
+	done
+
 # Nothing that is downloaded stays, but Go modules and what npm caches.
 .PHONY: suites
 suites: build postgres ## Run the test suites of others with and without rwproxy; ARGS are names of suites
@@ -44,7 +60,7 @@ clients:
 # Fails early, and once, when no server binaries are installed.
 .PHONY: postgres
 postgres:
-	@$(GO) test -count=1 -run '^$$' ./internal/embedded/pgtest
+	@$(GO) test -count=1 -run TestTheServerIsStartedWhenItIsFirstAskedFor ./internal/embedded/pgtest
 
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## Run go vet and golangci-lint
