@@ -16,6 +16,7 @@ type sender struct {
 
 	piece   []byte // memory of the caller's
 	backlog []byte // goes out before piece; memory of the sender's own
+	failed  bool   // the connection takes no more
 }
 
 // Write implements io.Writer, but for keeping b.
@@ -55,6 +56,7 @@ func (w *sender) Flush() error {
 			continue
 		}
 		if _, err := w.conn.Write(b); err != nil {
+			w.failed = true
 			return err
 		}
 	}

@@ -235,17 +235,30 @@ func (s *session) clientGone(err error) {
 		halfClose(s.backend)
 		return
 	}
+	if s.up.failed && !s.isAtWork() {
+		// Postgres has closed the connection. What it said last has yet to be
+		// read; its end is that of the session.
+		return
+	}
 	switch {
 	case errors.Is(err, errMessageLength):
 		s.sayFatal("08P01", "invalid message length")
 	case errors.Is(err, errDraining):
 		s.sayFatal("57P01", adminShutdown)
 		s.sendTerminate()
-	case errors.Is(err, errBackendLost):
-		s.sayFatal("08006", "the connection to Postgres was lost")
+	case errors.Is(err, errBackendLost) && s.isAtWork():
+		s.sayFatal("08006", errBackendLost.Error())
 	}
 	s.client.Close()
 	s.backend.Close()
+}
+
+// isAtWork reports that a statement of ours runs, or others for its sake: the
+// client does not see what Postgres says to that.
+func (s *session) isAtWork() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.running || s.inScript
 }
 
 // backendGone ends the backend's half of the session. The client has seen
