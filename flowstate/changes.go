@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/rwproxy/rwproxy/internal/pgsession"
 )
@@ -67,12 +68,12 @@ func ReadChanges(ctx context.Context, s pgsession.Session, target uint32, id str
 		External          string          `json:"external"`
 		ExternalUnknown   bool            `json:"external_unknown"`
 		Sources           []struct {
-			OID      uint32      `json:"oid"`
-			Name     string      `json:"name"`
-			Obstacle *string     `json:"obstacle"`
-			Rows     int64       `json:"rows"`
-			Route    int         `json:"route"`
-			Keys     [][]*string `json:"keys"`
+			OID      uint32   `json:"oid"`
+			Name     string   `json:"name"`
+			Obstacle *string  `json:"obstacle"`
+			Rows     int64    `json:"rows"`
+			Route    int      `json:"route"`
+			Keys     []string `json:"keys"` // as rows are printed
 		} `json:"sources"`
 	}
 	if err := json.Unmarshal([]byte(row["changes"].Text), &read); err != nil {
@@ -104,15 +105,44 @@ func ReadChanges(ctx context.Context, s pgsession.Session, target uint32, id str
 			changes.Obstacle = *source.Obstacle
 		}
 		for i, tuple := range source.Keys {
-			for _, value := range tuple {
-				v := pgsession.Value{Null: value == nil}
-				if value != nil {
-					v.Text = *value
-				}
-				changes.Keys[i] = append(changes.Keys[i], v)
+			if changes.Keys[i], err = parseRow(tuple); err != nil {
+				return nil, err
 			}
 		}
 		c.Sources = append(c.Sources, changes)
 	}
 	return c, nil
+}
+
+// parseRow reads a row as Postgres prints it ("Composite Type Input and Output
+// Syntax" in the manual).
+func parseRow(text string) ([]pgsession.Value, error) {
+	malformed := fmt.Errorf("malformed row %q", text)
+	if !strings.HasPrefix(text, "(") {
+		return nil, malformed
+	}
+	var values []pgsession.Value
+	var field strings.Builder
+	quoted, written := false, false
+	for i := 1; i < len(text); i++ {
+		c := text[i]
+		switch {
+		case (c == '"' || c == '\\') && i+1 < len(text) && quoted && text[i+1] == c:
+			field.WriteByte(c)
+			i++
+		case c == '"':
+			quoted, written = !quoted, true
+		case quoted || c != ',' && c != ')':
+			field.WriteByte(c)
+			written = true
+		default:
+			values = append(values, pgsession.Value{Text: field.String(), Null: !written})
+			field.Reset()
+			written = false
+			if c == ')' && i == len(text)-1 {
+				return values, nil
+			}
+		}
+	}
+	return nil, malformed
 }

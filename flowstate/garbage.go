@@ -2,6 +2,7 @@ package flowstate
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/jackc/pgx/v5"
 
@@ -15,8 +16,24 @@ import (
 // leaves to the next call.
 func (s *Service) CollectGarbage(ctx context.Context, database string) error {
 	return s.connected(ctx, database, func(conn *pgx.Conn) error {
-		_, err := collect(ctx, conn, newRequest("garbage"), "relations")
-		return err
+		if _, err := collect(ctx, conn, newRequest("collect_garbage").text("action", "needs"), "relations"); err != nil {
+			return err
+		}
+		list, err := collect(ctx, conn, newRequest("collect_garbage").text("action", "list"), "relations")
+		if err != nil || list == "" {
+			return err
+		}
+		var relations []int64
+		if err := json.Unmarshal([]byte(list), &relations); err != nil {
+			return err
+		}
+		for _, oid := range relations {
+			r := newRequest("collect_garbage").text("action", "relation").number("relation", oid)
+			if _, err := collect(ctx, conn, r, "relations"); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 

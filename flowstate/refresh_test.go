@@ -294,7 +294,13 @@ func TestTheDetailsOfEventsHaveTheirShapes(t *testing.T) {
 	}))
 	s.lock(oid)
 	id := s.start(oid, flowstate.KindWindow)
-	s.plan(id, "true")
+	ok(t, flowstate.Plan(t.Context(), s, id, flowstate.PlanRecord{
+		Technique: flowstate.TechniqueFullRecompute, Reason: "SOURCE_NOT_TRACKED", Window: "true", Applied: "true",
+		Issues: []flowstate.Issue{
+			{Type: "SOURCE_NOT_TRACKED", Table: "public.m"},
+			{Type: "QUERY_NOT_DETERMINISTIC", Function: "now()"},
+		},
+	}))
 	ok(t, flowstate.Finish(t.Context(), s, id, flowstate.Outcome{RowsDeleted: 5, RowsInserted: 7}))
 	failed := s.start(oid, flowstate.KindWindow)
 	ok(t, flowstate.Fail(t.Context(), s, flowstate.Failure{RefreshID: failed, OID: oid, Error: pgdiag.New("22012", "division by zero")}))
@@ -313,7 +319,7 @@ func TestTheDetailsOfEventsHaveTheirShapes(t *testing.T) {
 				{"maintenance_type": "MAINTENANCE_TYPE_REPLACE_WHERE_NARROWED", "is_chosen": false, "is_applicable": false, "cost": null,
 				 "incrementalization_issues": [
 					{"issue_type": "SOURCE_NOT_TRACKED", "prevent_incrementalization": true, "table_information": {"table_name": "public.m"}},
-					{"issue_type": "SOURCE_NOT_TRACKED", "prevent_incrementalization": true, "table_information": {"table_name": "public.orders"}}]}],
+					{"issue_type": "QUERY_NOT_DETERMINISTIC", "prevent_incrementalization": true, "function_name": "now()"}]}],
 			"source_table_information": [{"table_name": "public.m"}, {"table_name": "public.orders"}],
 			"target_table_information": {"table_name": "public.daily"}}`,
 		`select (details -> 'flow_progress') #- '{metrics,executor_time_ms}' from rwproxy.event_log where message like '%has COMPLETED.'`: `{

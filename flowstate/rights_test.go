@@ -51,7 +51,7 @@ func TestTablesAndFunctionsAreClosed(t *testing.T) {
 	if got := d.super.value("select has_table_privilege($1, 'rwproxy.schema_version', 'INSERT, UPDATE, DELETE')", d.strangerName); got != "f" {
 		t.Error("everybody may write the version")
 	}
-	for _, schema := range []string{"rwproxy", "rwproxy_compat"} {
+	for _, schema := range []string{"rwproxy", "rwproxy_compat", "rwproxy_log"} {
 		if got := d.super.value("select has_schema_privilege($1, $2, 'CREATE')", d.strangerName, schema); got != "f" {
 			t.Errorf("everybody may create in schema %s", schema)
 		}

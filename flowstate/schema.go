@@ -26,7 +26,7 @@ var bootstrap string
 var privileges string
 
 // schemas are those that Install creates and owns.
-var schemas = []string{"rwproxy", "rwproxy_flows", "rwproxy_compat"}
+var schemas = []string{"rwproxy", "rwproxy_flows", "rwproxy_compat", "rwproxy_log"}
 
 // migrations returns the text of each migration: the first is version 1. They
 // are only ever added to.

@@ -50,8 +50,9 @@ func TestInstallingFromAnEarlierVersionKeepsFlows(t *testing.T) {
 	s := connect(t, url, "")
 	oid := s.dailyTable()
 	s.must("delete from rwproxy.schema_version where version = (select max(version) from rwproxy.schema_version)",
-		"drop view rwproxy.streaming_tables cascade", "alter table rwproxy.streaming_table drop column cluster_by",
-		"drop function rwproxy.set_clustering, rwproxy.alter_table, rwproxy.is_streaming_table, rwproxy.event_log, rwproxy.table_history",
+		"drop view rwproxy.flows, rwproxy.source_tracking",
+		"drop function rwproxy.collect_garbage, rwproxy.forget_views, rwproxy.collect_relation, rwproxy.compact_log, "+
+			"rwproxy.capture_is_stale, rwproxy.drop_capture",
 		"delete from rwproxy.compat_version")
 	ok(t, flowstate.Install(t.Context(), s.conn))
 	if got := s.lookup("daily"); got.OID != oid || got.Table == nil {
@@ -61,7 +62,7 @@ func TestInstallingFromAnEarlierVersionKeepsFlows(t *testing.T) {
 		t.Errorf("%s versions of the compat functions are recorded", got)
 	}
 	stranger := connect(t, url, newRole(t, url, "stranger"))
-	_, err := stranger.Exec(t.Context(), "select rwproxy.set_clustering('{}')")
+	_, err := stranger.Exec(t.Context(), "select rwproxy.forget_views()")
 	if got := pgdiag.Code(err); got != "42501" {
 		t.Errorf("calling a function of the new version: %v, want 42501", err)
 	}
@@ -113,7 +114,7 @@ func TestARoleThatIsNoSuperuserInstalls(t *testing.T) {
 
 func TestASchemaThatSomebodyElseMadeIsRefused(t *testing.T) {
 	t.Parallel()
-	for _, schema := range []string{"rwproxy", "rwproxy_flows", "rwproxy_compat"} {
+	for _, schema := range []string{"rwproxy", "rwproxy_flows", "rwproxy_compat", "rwproxy_log"} {
 		t.Run(schema, func(t *testing.T) {
 			t.Parallel()
 			url := pgtest.Database(t)

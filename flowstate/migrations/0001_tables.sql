@@ -38,6 +38,13 @@ create table rwproxy.streaming_table (
     last_window_volatile boolean,
     last_definition_version integer,
 
+    -- What the last refresh of the flow's own window has seen: the changes that
+    -- this snapshot sees, while the definitions had this fingerprint, on this
+    -- database cluster.
+    cursor pg_snapshot,
+    cursor_fingerprint text,
+    cursor_system text,
+
     constraint flow_is_whole check (
         pg_catalog.num_nulls(flow_name, view, view_definition, predicate, condition, condition_volatile, query)
             in (0, 7)
@@ -61,6 +68,8 @@ create table rwproxy.refresh (
     window_volatile boolean,
     applied_predicate text,
     definition_version integer,
+    cursor pg_snapshot,
+    cursor_fingerprint text,
     rows_deleted bigint,
     rows_inserted bigint,
     state text not null check (state in ('QUEUED', 'RUNNING', 'COMPLETED', 'FAILED', 'CANCELED')),

@@ -11,6 +11,18 @@ as $$
      where n.nspname = 'rwproxy'
 $$;
 
+-- require_service refuses everybody else.
+create function rwproxy.require_service(caller name) returns void
+language plpgsql stable
+as $$
+begin
+    if not rwproxy.is_service(caller) then
+        raise exception using errcode = 'insufficient_privilege',
+            message = 'permission denied for schema rwproxy';
+    end if;
+end
+$$;
+
 -- require_owner refuses a role without the rights of a table's owner.
 create function rwproxy.require_owner(caller name, target oid) returns void
 language plpgsql stable
@@ -67,7 +79,7 @@ begin
     elsif relation.relpersistence = 't' then
         raise exception using errcode = 'invalid_table_definition',
             message = pg_catalog.format('streaming table "%s" cannot be temporary', relation.relname);
-    elsif relation.nspname in ('pg_catalog', 'information_schema', 'rwproxy', 'rwproxy_flows', 'rwproxy_compat') then
+    elsif relation.nspname in ('pg_catalog', 'information_schema', 'rwproxy', 'rwproxy_flows', 'rwproxy_compat', 'rwproxy_log') then
         raise exception using errcode = 'insufficient_privilege',
             message = pg_catalog.format('permission denied for schema %s', relation.nspname);
     end if;

@@ -82,7 +82,7 @@ with recursive reads (view, relation) as (
        and d.objid = r.oid
        and d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass
 )
-select reads.view, n.nspname || '.' || c.relname as name
+select reads.view, n.nspname || '.' || c.relname as name, c.oid as relation
   from reads
   join pg_catalog.pg_class c on c.oid = reads.relation and c.relkind in ('r', 'p', 'f', 'm')
   join pg_catalog.pg_namespace n on n.oid = c.relnamespace;

@@ -1,6 +1,7 @@
 -- What is stored of a streaming table and its flow.
 
--- drop_view drops a flow's view. Its owner need not agree: the schema is ours.
+-- drop_view drops a flow's view, and what was noted of it. Its owner need not
+-- agree: the schema is ours.
 create function rwproxy.drop_view(flow_view oid, dependents boolean default false) returns void
 language plpgsql
 as $$
@@ -15,6 +16,8 @@ begin
         execute pg_catalog.format('drop view rwproxy_flows.%I', relation.relname)
             || case when dependents then ' cascade' else '' end;
     end if;
+    delete from rwproxy.capture_need n where n.view = flow_view;
+    delete from rwproxy.proof p where p.view = flow_view;
 end
 $$;
 
@@ -120,6 +123,9 @@ begin
     end if;
     if before.view is distinct from flow_view then
         perform rwproxy.drop_view(before.view);
+    end if;
+    if flow_view is not null then
+        perform rwproxy.capture_target(flow_view, after.target, arguments -> 'predicate_columns');
     end if;
     perform rwproxy.add_flow_definition(streaming_table);
 end

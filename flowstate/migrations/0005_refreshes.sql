@@ -133,9 +133,9 @@ end
 $$;
 
 -- technique_information: what was weighed, as the event log has it. Against a
--- narrower write than that of the whole window speaks the reason of the full
--- recompute, once for each table that it is about.
-create function rwproxy.technique_information(technique text, reason text, flow_view oid) returns jsonb
+-- narrower write than that of the whole window speak the issues given, or else
+-- the reason of the full recompute.
+create function rwproxy.technique_information(technique text, reason text, issues jsonb) returns jsonb
 language sql stable
 as $$
     select pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
@@ -145,7 +145,7 @@ as $$
                    or considered.technique = 'FULL_RECOMPUTE',
                'cost', null,
                'incrementalization_issues', case considered.technique
-                   when 'INCREMENTAL' then issues.list
+                   when 'INCREMENTAL' then against.list
                    else '[]'
                end) order by considered.maintenance_type)
       from (values
@@ -155,21 +155,21 @@ as $$
            ) as considered (technique, maintenance_type)
      cross join (
            select coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_strip_nulls(pg_catalog.jsonb_build_object(
-                      'issue_type', reason,
+                      'issue_type', issue ->> 'issue_type',
                       'prevent_incrementalization', true,
                       'table_information', case
-                          when about.name is not null
-                              then pg_catalog.jsonb_build_object('table_name', about.name)
-                      end)) order by about.name), '[]') as list
-             from (
-                   select s.name
-                     from rwproxy.flow_source s
-                    where s.view = flow_view and reason = 'SOURCE_NOT_TRACKED'
-                    union all
-                   select null
-                    where reason <> 'SOURCE_NOT_TRACKED'
-                  ) as about
-           ) as issues
+                          when issue ? 'table'
+                              then pg_catalog.jsonb_build_object('table_name', issue ->> 'table')
+                      end,
+                      'column_name', issue ->> 'column',
+                      'function_name', issue ->> 'function')) order by position), '[]') as list
+             from pg_catalog.jsonb_array_elements(case
+                      when issues <> '[]' then issues
+                      when reason is not null
+                          then pg_catalog.jsonb_build_array(pg_catalog.jsonb_build_object('issue_type', reason))
+                      else '[]'
+                  end) with ordinality as u (issue, position)
+           ) as against
      where considered.technique <> 'NO_OP' or technique_information.technique = 'NO_OP'
 $$;
 
@@ -192,7 +192,18 @@ begin
            definition_version = stored.definition_version
      where r.id = running.id
     returning r.* into running;
-    techniques := rwproxy.technique_information(running.technique, running.reason, stored.view);
+    -- Set already if the changes were read.
+    if running.cursor is null then
+        perform rwproxy.set_cursor(running.id, stored);
+    end if;
+    if running.technique <> 'NO_OP' then
+        insert into rwproxy_log.own_write (xid, capture)
+        select pg_catalog.pg_current_xact_id(), c.number
+          from rwproxy.capture c
+         where c.relation = rwproxy.capture_root(stored.target);
+    end if;
+    techniques := rwproxy.technique_information(running.technique, running.reason,
+        coalesce(arguments -> 'issues', '[]'));
     perform rwproxy.add_refresh_event(running,
         pg_catalog.format('Flow ''%s'' has been planned to be executed as %s.', running.flow_name,
             (select pg_catalog.replace(technique ->> 'maintenance_type', 'MAINTENANCE_TYPE_', '')
@@ -234,6 +245,7 @@ begin
            ended_at = pg_catalog.clock_timestamp()
      where r.id = running.id
     returning r.* into running;
+    delete from rwproxy_log.own_write w where w.xid = pg_catalog.pg_current_xact_id();
     update rwproxy.streaming_table t
        set last_refresh_id = running.id,
            last_refresh_at = running.ended_at,
@@ -244,7 +256,10 @@ begin
         update rwproxy.streaming_table t
            set last_window = running.window_predicate,
                last_window_volatile = running.window_volatile,
-               last_definition_version = running.definition_version
+               last_definition_version = running.definition_version,
+               cursor = running.cursor,
+               cursor_fingerprint = running.cursor_fingerprint,
+               cursor_system = rwproxy.system_identifier()
          where t.id = running.table_id;
     end if;
     perform rwproxy.add_flow_progress(running, 'COMPLETED', pg_catalog.jsonb_build_object(

@@ -3,32 +3,6 @@
 -- the role that owned it see the history. The views are security barriers: a
 -- function in a user's WHERE must not see rows that the user does not.
 
-create view rwproxy.flows with (security_barrier) as
-select case when t.flow_statement is null then c.relname::text else t.flow_name end as flow_name,
-       n.nspname::text as target_schema,
-       c.relname::text as target_table,
-       t.predicate,
-       t.query,
-       t.properties,
-       t.schedule,
-       -- The author, whose rights the query has.
-       pg_catalog.pg_get_userbyid(coalesce(v.relowner, c.relowner))::text as owner,
-       t.created_at,
-       t.changed_at,
-       t.last_refresh_id,
-       t.last_refresh_at,
-       t.last_technique,
-       t.last_reason,
-       null::timestamptz as next_run_at,
-       array[]::text[] as tracked_sources,
-       array(select s.name from rwproxy.flow_source s where s.view = t.view order by s.name) as untracked_sources
-  from rwproxy.streaming_table t
-  join pg_catalog.pg_class c on c.oid = t.target
-  join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-  left join pg_catalog.pg_class v on v.oid = t.view
- where t.flow_name is not null
-   and pg_catalog.has_table_privilege(c.oid, 'SELECT');
-
 create view rwproxy.refreshes with (security_barrier) as
 select r.id as refresh_id,
        r.flow_name,
@@ -86,4 +60,4 @@ select e.id,
                 where o.rolname = e.owner and pg_catalog.pg_has_role(o.oid, 'USAGE'))
        end;
 
-grant select on rwproxy.flows, rwproxy.refreshes, rwproxy.event_log to public;
+grant select on rwproxy.refreshes, rwproxy.event_log to public;

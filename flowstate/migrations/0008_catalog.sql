@@ -223,9 +223,13 @@ begin
         when 'add_flow' then perform rwproxy.add_flow(new.caller, new.arguments);
         when 'drop_table' then perform rwproxy.drop_table(new.caller, new.arguments);
         when 'start_refresh' then new.result := rwproxy.start_refresh(new.caller, new.arguments);
+        when 'read_changes' then new.result := rwproxy.read_changes(new.caller, new.arguments);
         when 'plan_refresh' then perform rwproxy.plan_refresh(new.caller, new.arguments);
         when 'finish_refresh' then perform rwproxy.finish_refresh(new.caller, new.arguments);
         when 'fail_refresh' then perform rwproxy.fail_refresh(new.caller, new.arguments);
+        when 'ensure_capture' then new.result := rwproxy.ensure_capture(new.caller, new.arguments);
+        when 'store_proof' then perform rwproxy.store_proof(new.caller, new.arguments);
+        when 'collect_garbage' then new.result := rwproxy.collect_garbage(new.caller, new.arguments);
         else
             raise exception using errcode = 'invalid_parameter_value',
                 message = pg_catalog.format('there is no step "%s"', new.step);
