@@ -8,6 +8,7 @@ import java.sql.ResultSet;
 import java.sql.ResultSetMetaData;
 import java.sql.SQLException;
 import java.sql.Statement;
+import java.time.LocalDate;
 import java.util.Properties;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -31,6 +32,8 @@ public class Client {
             }
         }
         // "together" is pgjdbc's default mode: it cuts the text itself and sends all parts before one Sync.
+        // Below zero pgjdbc sends what it can in binary from the first time on.
+        properties.setProperty("prepareThreshold", mode.equals("bound-binary") ? "-1" : "5");
         properties.setProperty("preferQueryMode", mode.equals("simple") ? "simple" : "extended");
         String url = "jdbc:postgresql://" + System.getenv("PGHOST") + ":" + System.getenv("PGPORT") + "/"
                 + System.getenv("PGDATABASE");
@@ -44,6 +47,12 @@ public class Client {
                 case "extended":
                     for (String sql : statements) {
                         runPrepared(connection, sql);
+                    }
+                    break;
+                case "bound":
+                case "bound-binary":
+                    for (String sql : statements) {
+                        runBound(connection, sql);
                     }
                     break;
                 case "together":
@@ -66,6 +75,28 @@ public class Client {
 
     private static void runPrepared(Connection connection, String sql) throws SQLException {
         try (PreparedStatement statement = connection.prepareStatement(sql)) {
+            show(statement, statement.execute());
+        } catch (PSQLException error) {
+            show(error);
+        }
+    }
+
+    private static void runBound(Connection connection, String sql) throws SQLException {
+        String[] parts = sql.split("\u001f");
+        try (PreparedStatement statement = connection.prepareStatement(parts[0].replaceAll("\\$[0-9]+", "?"))) {
+            for (int i = 1; i < parts.length; i++) {
+                String[] parameter = parts[i].split(" ", 2);
+                switch (parameter[0]) {
+                    case "date":
+                        statement.setObject(i, LocalDate.parse(parameter[1]));
+                        break;
+                    case "integer":
+                        statement.setInt(i, Integer.parseInt(parameter[1]));
+                        break;
+                    default:
+                        statement.setString(i, parameter[1]);
+                }
+            }
             show(statement, statement.execute());
         } catch (PSQLException error) {
             show(error);

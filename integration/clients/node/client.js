@@ -29,6 +29,23 @@ async function run(client, query) {
   }
 }
 
+// What node-postgres sends as it is: a Buffer goes out in binary.
+const binary = {
+  integer: (text) => { const b = Buffer.alloc(4); b.writeInt32BE(Number(text)); return b; },
+  date: (text) => binary.integer((Date.parse(text + 'T00:00:00Z') - Date.UTC(2000, 0, 1)) / 86400000),
+  text: (text) => Buffer.from(text),
+};
+
+// bound splits a statement from its parameters.
+function bound(statement, isBinary) {
+  const [text, ...parameters] = statement.split('\x1f');
+  const values = parameters.map((p) => {
+    const [, type, value] = p.match(/^(\w+) (.*)$/s);
+    return isBinary ? binary[type](value) : type === 'integer' ? Number(value) : value;
+  });
+  return { text, values };
+}
+
 async function main() {
   const client = new Client();
   await client.connect();
@@ -39,6 +56,11 @@ async function main() {
       break;
     case 'extended':
       for (const [i, sql] of statements.entries()) await run(client, { ...text, text: sql, name: `statement ${i}` });
+      break;
+    case 'bound':
+    case 'bound-binary':
+      for (const [i, sql] of statements.entries())
+        await run(client, { ...text, ...bound(sql, mode === 'bound-binary'), name: `statement ${i}` });
       break;
     case 'together':
       await run(client, { ...text, text: statements.join(';\n') });

@@ -1,5 +1,7 @@
 """Runs statements with psycopg; see ../README.md for the interface."""
 
+import datetime
+import re
 import sys
 
 import psycopg
@@ -22,10 +24,20 @@ def show_result(cursor):
         show("row", *(None if v is None else v.decode() for v in values))
 
 
-def run(connection, statement, prepare):
+TYPES = {"date": datetime.date.fromisoformat, "integer": int, "text": str}
+
+
+def bound(statement, form):
+    """Splits a statement from its parameters, for which psycopg has marks of its own."""
+    text, *parameters = statement.split("\x1f")
+    text = re.sub(r"\$[0-9]+", form, text.replace("%", "%%"))
+    return text, [TYPES[kind](value) for kind, value in (p.split(" ", 1) for p in parameters)]
+
+
+def run(connection, statement, prepare, parameters=None):
     with connection.cursor() as cursor:
         try:
-            cursor.execute(statement, prepare=prepare)
+            cursor.execute(statement, parameters, prepare=prepare)
         except psycopg.Error as error:
             if error.sqlstate is None:
                 raise
@@ -59,6 +71,10 @@ def main():
         if mode in ("simple", "extended"):
             for statement in statements:
                 run(connection, statement, prepare=mode == "extended")
+        elif mode in ("bound", "bound-binary"):
+            for statement in statements:
+                text, parameters = bound(statement, "%b" if mode == "bound-binary" else "%t")
+                run(connection, text, prepare=True, parameters=parameters)
         elif mode == "together":
             run(connection, ";\n".join(statements), prepare=False)
         elif mode == "pipeline":
