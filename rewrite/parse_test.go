@@ -76,6 +76,9 @@ func show(sql string, statement rewrite.Statement, err error) string {
 	case *rewrite.Refresh:
 		return showLines("refresh", showName(sql, s.Target), "full", yes(s.Full), "where", showSpan(sql, s.Where),
 			"async", yes(s.Async))
+	case *rewrite.ExplainRefresh:
+		return showLines("explain refresh", showName(sql, s.Target), "json", yes(s.JSON), "full", yes(s.Full),
+			"where", showSpan(sql, s.Where), "shadow", s.Shadow())
 	case *rewrite.Drop:
 		lines := []string{}
 		for _, target := range s.Targets {

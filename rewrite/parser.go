@@ -178,8 +178,3 @@ func (p *parser) syntaxError(i int, message string) *pgdiag.Diagnostic {
 func (p *parser) unsupported(i int, what, hint string) *pgdiag.Diagnostic {
 	return p.errorAt(i, featureNotSupportedCode, what+" is not supported", "UNSUPPORTED_FEATURE", hint)
 }
-
-// notYet is unsupported for what rwproxy is to have.
-func (p *parser) notYet(i int, what, hint string) *pgdiag.Diagnostic {
-	return p.errorAt(i, featureNotSupportedCode, what+" is not supported yet", "UNSUPPORTED_FEATURE", hint)
-}

@@ -27,9 +27,27 @@ const ownPrefix = "rwproxy."
 // dialectProperty says whose meaning the flow's text has.
 const dialectProperty = "rwproxy.dialect"
 
+// The table properties that say how a refresh is to be done, and their values:
+// the first one is the default.
+const (
+	// PolicyProperty says whether a refresh may be incremental.
+	PolicyProperty    = "rwproxy.refresh_policy"
+	PolicyAuto        = "auto"        // when it is proved to be exact and costs less
+	PolicyIncremental = "incremental" // always: it fails rather than recompute the window
+	PolicyFull        = "full"        // never
+
+	// ApplyProperty says how a refresh writes its rows.
+	ApplyProperty     = "rwproxy.apply"
+	ApplyAuto         = "auto"          // the way that writes less
+	ApplyDeleteInsert = "delete_insert" // every row of the window is deleted, then inserted
+	ApplyDiff         = "diff"          // only the rows that differ are
+)
+
 // ownProperties are rwproxy's own properties and the values they take.
 var ownProperties = map[string][]string{
 	dialectProperty: {Postgres.String(), Databricks.String()},
+	PolicyProperty:  {PolicyAuto, PolicyIncremental, PolicyFull},
+	ApplyProperty:   {ApplyAuto, ApplyDeleteInsert, ApplyDiff},
 }
 
 // readProperties reads TBLPROPERTIES ( key [=] value [, …] ).

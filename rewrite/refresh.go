@@ -8,37 +8,45 @@ const refreshForm = "REFRESH [STREAMING] TABLE name [FULL | WHERE predicate] [SY
 func (p *parser) refresh() (Statement, error) {
 	p.form = refreshForm
 	s := &Refresh{Text: p.statementText()}
+	if err := p.refreshInto(s); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// refreshInto reads a REFRESH, which begins at the next token.
+func (p *parser) refreshInto(s *Refresh) error {
 	p.i++ // REFRESH
 	p.accept("STREAMING")
 	if !p.accept("TABLE") {
-		return nil, p.expected(p.i, "[STREAMING] TABLE")
+		return p.expected(p.i, "[STREAMING] TABLE")
 	}
 	var err error
 	if s.Target, err = p.tableName(); err != nil {
-		return nil, err
+		return err
 	}
 	var options refreshOptions
 	for !p.atEnd() {
 		if p.accept("WHERE") {
 			if s.Where, err = p.refreshWhere(&options); err != nil {
-				return nil, err
+				return err
 			}
 			break
 		}
 		if err := options.take(p, p.i); err != nil {
-			return nil, err
+			return err
 		}
 		p.i++
 	}
 	if options.full && s.Where != nil {
-		return nil, p.unsupported(options.fullAt, "FULL together with WHERE", "FULL reloads the flow's own window and removes "+
+		return p.unsupported(options.fullAt, "FULL together with WHERE", "FULL reloads the flow's own window and removes "+
 			"every other row; WHERE replaces the rows that its predicate matches. Run the one you mean.")
 	}
 	s.Full, s.Async = options.full, options.async
 	if s.Async {
 		s.AsyncOffset = p.tokens[options.asyncAt].Start
 	}
-	return s, nil
+	return nil
 }
 
 // refreshOptions are the words of a REFRESH behind its table.

@@ -43,15 +43,23 @@ func (w Window) Remaining() string {
 	return "select exists (select from " + w.Target + " as " + TargetAlias + w.where() + ")"
 }
 
+// Select returns the rows of the flow's query that lie in the window.
+func (w Window) Select() string {
+	return "select " + w.insertedNames() + "\n" + w.source() + w.where()
+}
+
+// Returns returns one row: whether the flow's query has rows in the window.
+func (w Window) Returns() string {
+	return "select exists (select " + w.source() + w.where() + ")"
+}
+
 // Insert writes the rows of the flow's query that lie in the window.
 //
 // Each column is cast to the target's type before the predicate sees it:
 // a timestamp stored into a date column would else be inserted under a value
 // that the next Delete does not find.
 func (w Window) Insert() string {
-	names := w.insertedNames()
-	return "insert into " + w.Target + " as " + TargetAlias + " (" + names + ")\n" +
-		"select " + names + "\n" + w.source() + w.where()
+	return "insert into " + w.Target + " as " + TargetAlias + " (" + w.insertedNames() + ")\n" + w.Select()
 }
 
 // InsertChecked is Insert that returns one row: how many rows it wrote, and
