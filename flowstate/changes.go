@@ -44,6 +44,15 @@ type SourceChanges struct {
 // narrowing for.
 const MaxKeys = 2000
 
+// SameDefinitions reports whether two fingerprints differ at most in the files
+// of the tables, which TRUNCATE, VACUUM FULL and a rewriting ALTER TABLE
+// replace.
+func SameDefinitions(a, b string) bool {
+	definitions, _, _ := strings.Cut(a, ".")
+	others, _, _ := strings.Cut(b, ".")
+	return definitions == others
+}
+
 // ReadChanges returns what has changed for the flow of a target. The session is
 // in a transaction, whose settings are those of the flow, and has locked the
 // flow's sources. id is the refresh that is to take the changes in: its cursor

@@ -47,6 +47,14 @@ as $$
      where c.relkind <> 'v'
 $$;
 
+create function rwproxy.hash(facts text[]) returns text
+language sql immutable
+as $$
+    select pg_catalog.encode(pg_catalog.sha256(pg_catalog.convert_to(
+               coalesce(pg_catalog.string_agg(fact, E'\n' order by fact collate "C"), ''), pg_catalog.getdatabaseencoding())), 'hex')
+      from pg_catalog.unnest(facts) as fact
+$$;
+
 -- fingerprint is a hash of everything but rows that the result of a refresh
 -- depends on, or that a proof does. Catalog rows are compared by the transaction
 -- that wrote them: what was changed and changed back is told.
@@ -87,8 +95,8 @@ begin
           from pg_catalog.pg_trigger g
          where g.tgrelid = any (written) and not g.tgisinternal);
     facts := array(
-        select pg_catalog.format('relation %s %s %s %s %s %s %s', c.oid, c.oid::regclass, c.relkind, c.relpersistence,
-                   pg_catalog.pg_relation_filenode(c.oid), c.relrowsecurity, c.relforcerowsecurity)
+        select pg_catalog.format('relation %s %s %s %s %s %s', c.oid, c.oid::regclass, c.relkind, c.relpersistence,
+                   c.relrowsecurity, c.relforcerowsecurity)
           from pg_catalog.pg_class c
          where c.oid = any (concerned)
          union all
@@ -128,9 +136,12 @@ begin
                      where p.oid = g.tgfoid and p.pronamespace = 'rwproxy_log'::regnamespace))
          union all
         select 'server ' || pg_catalog.current_setting('server_version_num'));
-    return pg_catalog.encode(pg_catalog.sha256(pg_catalog.convert_to(
-               (select pg_catalog.string_agg(fact, E'\n' order by fact collate "C") from pg_catalog.unnest(facts) as fact),
-               pg_catalog.getdatabaseencoding())), 'hex');
+    -- The files of the tables apart: a rewrite may have changed rows, but it is
+    -- a definition that TRUNCATE leaves alone.
+    return rwproxy.hash(facts) || '.' || rwproxy.hash(array(
+        select pg_catalog.format('%s %s', c.oid, pg_catalog.pg_relation_filenode(c.oid))
+          from pg_catalog.pg_class c
+         where c.oid = any (concerned)));
 end
 $$;
 

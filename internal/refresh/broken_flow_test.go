@@ -37,7 +37,7 @@ func TestAFailedRefreshKeepsItsPlanAndPostgresOwnWords(t *testing.T) {
 		"insert into src values (2)")
 	s.fails("22012", "refresh streaming table dst")
 	s.expect("select state, technique, reason, window_predicate, error from rwproxy.refreshes order by requested_at desc limit 1",
-		"FAILED FULL_RECOMPUTE SOURCE_NOT_TRACKED a > 0 division by zero")
+		"FAILED INCREMENTAL null a > 0 division by zero")
 	s.expect("select * from dst", "1 1")
 }
 

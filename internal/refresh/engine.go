@@ -68,6 +68,8 @@ func (e *Engine) Run(ctx context.Context, c Client, statement rewrite.Statement)
 		err = e.createFlow(ctx, c, st)
 	case *rewrite.Refresh:
 		err = e.refresh(ctx, c, st)
+	case *rewrite.ExplainRefresh:
+		err = e.explainRefresh(ctx, c, st, &result)
 	case *rewrite.Insert:
 		result.Tag, err = e.insert(ctx, c, st)
 	case *rewrite.AlterStreamingTable:

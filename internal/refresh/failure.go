@@ -31,7 +31,7 @@ func (r *run) recordFailure(ctx context.Context, failure error) {
 		Kind: r.kind, Cause: flowstate.CauseStatement, RequestedBy: r.client.User(), StartedAt: r.began, Plan: plan, Error: diagnostic(failure),
 	}
 	state := f.State()
-	r.engine.metrics.Refreshed(flowstate.TechniqueFullRecompute, r.plan.reason, state)
+	r.engine.metrics.Refreshed(r.plan.technique, r.plan.reason, state)
 
 	if !r.client.Joined() && ctx.Err() == nil && flowstate.Fail(ctx, r.client, f) == nil {
 		return

@@ -41,7 +41,7 @@ func (e *Engine) defineFlow(ctx context.Context, f *frame, statement, flowName s
 	if err := p.read(ctx, f, w, target, &flow.Query); err != nil {
 		return nil, err
 	}
-	volatile, err := p.isVolatile(ctx, f, w)
+	facts, err := p.facts(ctx, f, w)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,8 @@ func (e *Engine) defineFlow(ctx context.Context, f *frame, statement, flowName s
 		View:              view,
 		Predicate:         strings.TrimSpace(flow.Predicate.Text),
 		Condition:         p.translation.SQL,
-		PredicateVolatile: volatile,
+		PredicateVolatile: facts.volatile,
+		PredicateColumns:  facts.columns,
 		Query:             strings.TrimSpace(flow.Query.Text),
 	}, nil
 }

@@ -2,33 +2,37 @@ package refresh
 
 import (
 	"context"
+	"strings"
 
 	"github.com/rwproxy/rwproxy/flowstate"
 	"github.com/rwproxy/rwproxy/rewrite"
 )
 
-// Why a window is recomputed. The first that applies, in this order, is given.
-const (
-	reasonFullRefresh       = "FULL_REFRESH"                        // REFRESH … FULL asks for it
-	reasonFirstRefresh      = "FIRST_REFRESH"                       // nothing to compare with
-	reasonOverride          = "UNSUPPORTED_REPLACE_WHERE_PREDICATE" // REFRESH … WHERE: the sources' changes are not told apart by it
-	reasonPredicateVolatile = "REPLACE_WHERE_NOT_DETERMINISTIC"
-	reasonPriorVolatile     = "PRIOR_REPLACE_WHERE_NOT_DETERMINISTIC"
-	reasonDefinitionChanged = "DEFINITION_CHANGED"
-	reasonSourceNotTracked  = "SOURCE_NOT_TRACKED" // what changed in the sources since is not recorded
-)
-
 // plan is how a refresh is run, and why so.
 type plan struct {
-	technique string
-	reason    string
-	window    string
-	mayMove   bool // rows may be stored with other values than the predicate saw
-	mayKeep   bool // rows may survive the DELETE
+	decision
+	window  string // the predicate, resolved
+	diff    bool   // only the rows that differ are written
+	mayMove bool   // rows may be stored with other values than the predicate saw
+	mayKeep bool   // rows may survive the DELETE
+	changes *flowstate.Changes
+	proved  proof
+	whole   cost // of the window
+	part    cost // of the narrowed window; zero if it is not narrowed
 }
 
+// decision is a technique, and what speaks for it.
+type decision struct {
+	technique string
+	reason    string            // of a full recompute, else ""
+	issues    []flowstate.Issue // what the reason is about
+	narrowed  string            // the predicate of the rows of the window that can differ; "" for all
+}
+
+// makePlan chooses how to write a window. It reads what has changed, so the
+// transaction has taken its snapshot.
 func (r *run) makePlan(ctx context.Context, w rewrite.Window) (plan, error) {
-	p := plan{technique: flowstate.TechniqueFullRecompute, reason: r.reason(), window: w.Predicate, mayMove: r.plan.mayMove}
+	p := plan{window: w.Predicate, mayMove: r.plan.mayMove}
 	facts, err := readTargetFacts(ctx, r.client, r.target.OID)
 	if err != nil {
 		return plan{}, err
@@ -38,28 +42,36 @@ func (r *run) makePlan(ctx context.Context, w rewrite.Window) (plan, error) {
 	}
 	p.mayMove = p.mayMove || facts.beforeInsert
 	p.mayKeep = facts.beforeDelete
-	return p, nil
+	if p.changes, err = r.readChanges(ctx); err != nil {
+		return plan{}, err
+	}
+	if p.decision, err = r.decide(ctx, w, &p); err != nil {
+		return plan{}, err
+	}
+	if p.technique == flowstate.TechniqueNoOp {
+		return p, nil
+	}
+	p.diff, err = r.appliesDiff(ctx, w, facts, &p)
+	return p, err
 }
 
-func (r *run) reason() string {
-	table, flow := r.target.Table, r.target.Table.Flow
+// applied is the predicate that DELETE and INSERT use.
+func (p plan) applied() string {
 	switch {
-	case r.kind == flowstate.KindFull:
-		return reasonFullRefresh
-	case table.LastRefresh == nil:
-		return reasonFirstRefresh
-	case r.kind == flowstate.KindOverride:
-		return reasonOverride
-	case flow.PredicateVolatile:
-		return reasonPredicateVolatile
-	case table.LastRefresh.PredicateVolatile:
-		return reasonPriorVolatile
-	case table.LastRefresh.DefinitionVersion != table.DefinitionVersion:
-		return reasonDefinitionChanged
+	case p.technique == flowstate.TechniqueNoOp:
+		return "false"
+	case p.narrowed == "":
+		return p.window
+	case p.window == "":
+		return p.narrowed
 	}
-	return reasonSourceNotTracked
+	return "(" + p.window + "\n) and (" + p.narrowed + ")"
 }
 
 func (p plan) record() flowstate.PlanRecord {
-	return flowstate.PlanRecord{Technique: p.technique, Reason: p.reason, Window: p.window, Applied: p.window}
+	return flowstate.PlanRecord{Technique: p.technique, Reason: p.reason, Window: p.window, Applied: p.applied(), Issues: p.issues}
 }
+
+// narrowedBy is the predicate of the rows that the changes of some sources can
+// have reached.
+func narrowedBy(sources []string) string { return strings.Join(sources, "\nor ") }

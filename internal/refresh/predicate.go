@@ -2,6 +2,7 @@ package refresh
 
 import (
 	"context"
+	_ "embed" // SQL files
 	"strings"
 	"unicode/utf8"
 
@@ -111,38 +112,44 @@ func (p *predicate) columnsHint() string {
 // notBooleanHint is for a predicate or condition of another type.
 const notBooleanHint = "It has to be true or false for a row; compare the value, as in value > 0."
 
-// isVolatile reports whether the predicate may have other values each time it
-// is evaluated: it calls a volatile function, or one of the user's that is not
-// immutable and may read anything. The predicate is stored in a view for a
-// moment, which is the only form in which Postgres names the functions and
-// operators a text calls. Date/time strings that would be frozen are refused.
-func (p *predicate) isVolatile(ctx context.Context, f *frame, w rewrite.Window) (bool, error) {
+// predicateFacts is what Postgres says of a predicate.
+type predicateFacts struct {
+	// volatile says that it may have other values each time it is evaluated: it
+	// calls a volatile function, or one that may read anything.
+	volatile bool
+	columns  []string // of the target, that it depends on
+}
+
+//go:embed predicate_facts.sql
+var predicateFactsSQL string
+
+// facts stores the predicate in a view for a moment, which is the only form in
+// which Postgres names the functions, operators and columns that a text uses.
+// Date/time strings that would be frozen are refused.
+func (p *predicate) facts(ctx context.Context, f *frame, w rewrite.Window) (predicateFacts, error) {
 	w.Predicate = p.translation.SQL
 	view := viewSchema + "." + rewrite.QuoteIdentifier(viewName("predicate"))
 	err := f.asFlow(ctx, func() error { return quietly(ctx, f.session, "create view "+view+" as "+w.Probe()) })
 	if err != nil {
-		return false, withoutPosition(err)
+		return predicateFacts{}, withoutPosition(err)
 	}
-	rows, err := f.session.Query(ctx, `
-		select pg_get_viewdef(r.ev_class),
-		       exists (select
-		                 from regexp_matches(r.ev_action::text, ':(?:funcid|opfuncid|aggfnoid|winfnoid) (\d+)', 'g') as called (oid)
-		                 join pg_proc p on p.oid = called.oid[1]::oid
-		                where p.provolatile = 'v'
-		                   or p.provolatile = 's' and p.pronamespace <> all ('{pg_catalog,rwproxy_compat}'::regnamespace[]))
-		  from pg_rewrite r
-		 where r.ev_class = $1::regclass`, view)
+	rows, err := f.session.Query(ctx, predicateFactsSQL, view, w.Target)
 	if err != nil {
-		return false, err
+		return predicateFacts{}, err
+	}
+	facts := predicateFacts{columns: []string{}}
+	for _, r := range rows {
+		facts.volatile = r[1].Text == "t"
+		if !r[2].Null {
+			facts.columns = append(facts.columns, r[2].Text)
+		}
 	}
 	if frozen := frozenWord(p.translation.SQL, rows[0][0].Text, p.lexical); frozen != nil {
-		return false, frozenError(frozen.word).
+		return predicateFacts{}, frozenError(frozen.word).
 			At(originPosition(p.statement, p.translation, rewrite.CharPosition(p.translation.SQL, frozen.offset)))
 	}
-	if _, err := f.session.Exec(ctx, "drop view "+view); err != nil {
-		return false, err
-	}
-	return rows[0][1].Text == "t", nil
+	_, err = f.session.Exec(ctx, "drop view "+view)
+	return facts, err
 }
 
 // resolve replaces the clock in a predicate by typed literals, once a refresh:

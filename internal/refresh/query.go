@@ -26,6 +26,7 @@ type flowQuery struct {
 
 // Type OIDs of pg_type.dat.
 const (
+	oidJSON        = 114
 	oidNumeric     = 1700
 	oidRecord      = 2249
 	oidRecordArray = 2287

@@ -2,6 +2,7 @@ package refresh
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/rwproxy/rwproxy/flowstate"
@@ -17,19 +18,11 @@ func (e *Engine) refresh(ctx context.Context, c Client, st *rewrite.Refresh) err
 			WithHint("Leave ASYNC out: the statement returns when the refresh is done.").
 			At(rewrite.CharPosition(st.Text, st.AsyncOffset))
 	}
-	target, err := e.refreshable(ctx, c, st)
+	run, err := e.newRefresh(ctx, c, st)
 	if err != nil {
 		return err
 	}
-	run := newRun(e, c, flowstate.KindWindow)
-	run.target, run.text, run.where = target, st.Text, st.Where
-	switch {
-	case st.Full:
-		run.kind = flowstate.KindFull
-	case st.Where != nil:
-		run.kind = flowstate.KindOverride
-	}
-	unlock, err := lockTarget(ctx, c, target.OID)
+	unlock, err := lockTarget(ctx, c, run.target.OID)
 	if err != nil {
 		return run.settle(ctx, err)
 	}
@@ -50,6 +43,23 @@ func (e *Engine) refresh(ctx context.Context, c Client, st *rewrite.Refresh) err
 		err = run.owned(ctx)
 	}
 	return run.settle(ctx, err)
+}
+
+// newRefresh is the run that a REFRESH asks for.
+func (e *Engine) newRefresh(ctx context.Context, c Client, st *rewrite.Refresh) (*run, error) {
+	target, err := e.refreshable(ctx, c, st)
+	if err != nil {
+		return nil, err
+	}
+	run := newRun(e, c, flowstate.KindWindow)
+	run.target, run.text, run.where = target, st.Text, st.Where
+	switch {
+	case st.Full:
+		run.kind = flowstate.KindFull
+	case st.Where != nil:
+		run.kind = flowstate.KindOverride
+	}
+	return run, nil
 }
 
 // refreshable is the target of a REFRESH that may go on.
@@ -105,6 +115,11 @@ func lockInTransaction(ctx context.Context, s pgsession.Session, target uint32) 
 
 // joined refreshes inside the client's transaction, at its isolation level.
 func (r *run) joined(ctx context.Context) error {
+	return r.inFrame(ctx, func() error { return r.replaceWindow(ctx) })
+}
+
+// inFrame locks the sources and runs do in the flow's frame.
+func (r *run) inFrame(ctx context.Context, do func() error) error {
 	if err := lockSources(ctx, r.client, r.target.Table.Flow.View); err != nil {
 		return err
 	}
@@ -112,7 +127,7 @@ func (r *run) joined(ctx context.Context) error {
 	if r.frame, err = enter(ctx, r.client, r.target.Table.Settings, r.began); err != nil {
 		return err
 	}
-	if err := r.replaceWindow(ctx); err != nil {
+	if err := do(); err != nil {
 		return err
 	}
 	return r.frame.leave(ctx)
@@ -145,8 +160,22 @@ func viewError(err error, view string) error {
 // meets another writer of the same rows.
 const attempts = 3
 
-// owned refreshes in a transaction of its own.
-func (r *run) owned(ctx context.Context) error { return retried(ctx, r.attempt) }
+// owned refreshes in a transaction of its own. One that finds the flow not
+// prepared has not written yet, and is begun again after another has done that.
+func (r *run) owned(ctx context.Context) error {
+	r.restartable = true
+	err := retried(ctx, r.attempt)
+	if !errors.Is(err, errUnprepared) {
+		return err
+	}
+	err = transaction(ctx, r.client, "begin isolation level read committed", func() error {
+		return r.inFrame(ctx, func() error { return r.prepare(ctx) })
+	})
+	if err != nil {
+		return err
+	}
+	return retried(ctx, r.attempt)
+}
 
 // retried runs attempt, a transaction of its own, and runs it again when another
 // writer of the same rows was first; the last time it is to keep others out.

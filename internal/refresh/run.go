@@ -27,6 +27,13 @@ type run struct {
 	plan    plan
 	deleted int64
 	written int64
+
+	defining    bool // a statement that defines the flow loads its window
+	prepared    bool // what can be done for an incremental refresh has been
+	restartable bool // its transaction may be begun again
+	tracking    []flowstate.Tracking
+
+	targetTracked bool // writes of others to the target are recorded
 }
 
 func newRun(e *Engine, c Client, kind flowstate.Kind) *run {
@@ -40,7 +47,7 @@ func (r *run) inPlace(ctx context.Context, name rewrite.Name) error {
 	if err != nil {
 		return err
 	}
-	r.target = target
+	r.target, r.defining = target, true
 	if err := lockInTransaction(ctx, r.client, target.OID); err != nil {
 		return err
 	}
@@ -50,7 +57,10 @@ func (r *run) inPlace(ctx context.Context, name rewrite.Name) error {
 	if err := lockSources(ctx, r.client, target.Table.Flow.View); err != nil {
 		return err
 	}
-	return r.replaceWindow(ctx)
+	if err := r.replaceWindow(ctx); err != nil {
+		return err
+	}
+	return r.noticeUntracked(ctx)
 }
 
 func (r *run) start(ctx context.Context) error {
@@ -72,11 +82,17 @@ func (r *run) replaceWindow(ctx context.Context) error {
 	if r.plan, err = r.makePlan(ctx, w); err != nil {
 		return err
 	}
+	if err := r.followsPolicy(); err != nil {
+		return err
+	}
 	if err := flowstate.Plan(ctx, r.client, r.id, r.plan.record()); err != nil {
 		return err
 	}
-	if err := r.write(ctx, w); err != nil {
-		return err
+	if r.plan.technique != flowstate.TechniqueNoOp {
+		w.Predicate = r.plan.applied()
+		if err := r.write(ctx, w); err != nil {
+			return err
+		}
 	}
 	if err := flowstate.Finish(ctx, r.client, r.id, flowstate.Outcome{RowsDeleted: r.deleted, RowsInserted: r.written}); err != nil {
 		return err
@@ -122,52 +138,6 @@ func (r *run) window(ctx context.Context) (rewrite.Window, error) {
 	return w, err
 }
 
-// write deletes the window and inserts the query's rows of it.
-func (r *run) write(ctx context.Context, w rewrite.Window) error {
-	deleted := w
-	if r.kind == flowstate.KindFull {
-		// Not TRUNCATE: a reader must never see the table empty.
-		deleted.Predicate = ""
-	}
-	return r.frame.asFlow(ctx, func() error {
-		if err := r.delete(ctx, deleted); err != nil {
-			return withoutPosition(err)
-		}
-		return withoutPosition(r.insert(ctx, w))
-	})
-}
-
-func (r *run) delete(ctx context.Context, w rewrite.Window) (err error) {
-	if err = r.frame.limit(ctx); err != nil {
-		return err
-	}
-	if r.deleted, err = r.client.Exec(ctx, w.Delete()); err != nil || !r.plan.mayKeep {
-		return err
-	}
-	rows, err := r.client.Query(ctx, w.Remaining())
-	if err != nil || rows[0][0].Text == "f" {
-		return err
-	}
-	return rowsKept(r.target.Name)
-}
-
-func (r *run) insert(ctx context.Context, w rewrite.Window) (err error) {
-	if err = r.frame.limit(ctx); err != nil {
-		return err
-	}
-	if !r.plan.mayMove {
-		r.written, err = r.client.Exec(ctx, w.Insert())
-		return err
-	}
-	var outside int64
-	if r.written, outside, err = insertChecked(ctx, r.client, w); err != nil || outside == 0 {
-		return err
-	}
-	return pgdiag.New("44000", fmt.Sprintf("%d rows of the flow's query would be stored outside its window", outside)).
-		WithDetail("A trigger of " + r.target.Name + ", or the length of a column, changes the values that the predicate selects by. The next refresh would not find these rows and would write them again.").
-		WithHint("Let the flow's query return the values as they are to be stored.")
-}
-
 // settle ends the refresh: it says what was done, or records why it failed.
 // err is what its transaction ended with, and is returned.
 func (r *run) settle(ctx context.Context, err error) error {
@@ -184,9 +154,8 @@ func (r *run) settle(ctx context.Context, err error) error {
 	r.engine.metrics.Refreshed(r.plan.technique, r.plan.reason, flowstate.StateCompleted)
 	r.engine.logger.Debug("refreshed", r.fields()...)
 	err = notify(ctx, r.client, &pgdiag.Diagnostic{Code: "00000", Message: fmt.Sprintf(
-		"refreshed %s.%s: %s (%s), %d rows deleted, %d rows inserted in %d ms",
-		r.target.Schema, r.target.Name, r.plan.technique, r.plan.reason, r.deleted, r.written,
-		time.Since(r.began).Milliseconds())})
+		"refreshed %s.%s: %s, %d rows deleted, %d rows inserted in %d ms",
+		r.target.Schema, r.target.Name, r.plan.decision, r.deleted, r.written, time.Since(r.began).Milliseconds())})
 	if err != nil {
 		// The refresh has been done all the same.
 		r.engine.logger.Warn("client not notified", append(r.fields(), zap.Error(err))...)

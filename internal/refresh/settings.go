@@ -2,6 +2,7 @@ package refresh
 
 import (
 	"context"
+	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -91,31 +92,26 @@ type frame struct {
 // enter begins a frame for a statement that began at a time. The frame ends
 // with leave or, after an error, with the rollback.
 func enter(ctx context.Context, s pgsession.Session, flow map[string]string, began time.Time) (*frame, error) {
-	names, values := make([]string, 0, len(flow)), make([]string, 0, len(flow))
+	settings := make(map[string]string, len(flow))
 	for name, value := range flow {
-		if name == settingDialect {
-			continue // Postgres has no use for it
+		switch name {
+		case settingDialect: // Postgres has no use for it
+		case settingSearchPath:
+			settings[name] = ownPath
+		default:
+			settings[name] = value
 		}
-		if name == settingSearchPath {
-			value = ownPath
-		}
-		names, values = append(names, name), append(values, value)
 	}
-	f := &frame{session: s, path: flow[settingSearchPath], own: make(map[string]string, len(flow)+1)}
-	// For each row the old value is read before the new one is set.
-	rows, err := s.Query(ctx, `
-		select s.name, pg_catalog.current_setting(s.name), pg_catalog.set_config(s.name, s.value, true),
-		       pg_catalog.current_setting('statement_timeout')
-		  from pg_catalog.jsonb_each_text(
-		           pg_catalog.jsonb_object($1::pg_catalog.text[], $2::pg_catalog.text[])) as s (name, value)`, names, values)
+	f := &frame{session: s, path: flow[settingSearchPath]}
+	var err error
+	if f.own, err = setLocal(ctx, s, settings); err != nil {
+		return nil, err
+	}
+	rows, err := s.Query(ctx, "select pg_catalog.current_setting('statement_timeout')")
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range rows {
-		f.own[r[0].Text] = r[1].Text
-		f.own[settingStatementTimeout] = r[3].Text
-	}
-	if f.own[settingStatementTimeout] == "0" {
+	if f.own[settingStatementTimeout] = rows[0][0].Text; rows[0][0].Text == "0" {
 		return f, nil
 	}
 	rows, err = s.Query(ctx, "select s.setting from pg_catalog.pg_settings s where s.name = 'statement_timeout'")
@@ -162,19 +158,50 @@ func (f *frame) limit(ctx context.Context) error {
 	return err
 }
 
+// withSettings runs do under settings of a transaction, and puts those back
+// that the session had.
+func withSettings(ctx context.Context, s pgsession.Session, settings map[string]string, do func() error) error {
+	own, err := setLocal(ctx, s, settings)
+	if err != nil {
+		return err
+	}
+	if err := do(); err != nil {
+		return err // which ends the transaction, and with it the settings
+	}
+	_, err = setLocal(ctx, s, own)
+	return err
+}
+
+// setLocal sets settings until the end of the transaction, and returns the
+// values that they had.
+func setLocal(ctx context.Context, s pgsession.Session, settings map[string]string) (map[string]string, error) {
+	names, values := make([]string, 0, len(settings)), make([]string, 0, len(settings))
+	for name, value := range settings {
+		names, values = append(names, name), append(values, value)
+	}
+	// For each row the old value is read before the new one is set.
+	rows, err := s.Query(ctx, `
+		select s.name, pg_catalog.current_setting(s.name), pg_catalog.set_config(s.name, s.value, true)
+		  from pg_catalog.jsonb_each_text(
+		           pg_catalog.jsonb_object($1::pg_catalog.text[], $2::pg_catalog.text[])) as s (name, value)`, names, values)
+	if err != nil {
+		return nil, err
+	}
+	own := make(map[string]string, len(rows))
+	for _, r := range rows {
+		own[r[0].Text] = r[1].Text
+	}
+	return own, nil
+}
+
 // leave puts the session's own settings back: SET LOCAL outlives a savepoint,
 // and the client's later statements must not see ours.
 func (f *frame) leave(ctx context.Context) error {
-	names, values := make([]string, 0, len(f.own)), make([]string, 0, len(f.own))
-	for name, value := range f.own {
-		if name != settingStatementTimeout || f.limited {
-			names, values = append(names, name), append(values, value)
-		}
+	own := maps.Clone(f.own)
+	if !f.limited {
+		delete(own, settingStatementTimeout)
 	}
-	_, err := f.session.Exec(ctx, `
-		select pg_catalog.set_config(s.name, s.value, true)
-		  from pg_catalog.jsonb_each_text(
-		           pg_catalog.jsonb_object($1::pg_catalog.text[], $2::pg_catalog.text[])) as s (name, value)`, names, values)
+	_, err := setLocal(ctx, f.session, own)
 	return err
 }
 

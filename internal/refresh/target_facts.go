@@ -15,6 +15,8 @@ type targetFacts struct {
 	beforeDelete bool // a row trigger may keep a row that is deleted
 	rules        bool // a rule may do something else
 	rowSecurity  bool // a policy hides rows from this role
+	sendable     bool // its rows have a binary form
+	read         bool // another flow reads it
 }
 
 //go:embed target_facts.sql
@@ -26,7 +28,7 @@ func readTargetFacts(ctx context.Context, s pgsession.Session, target uint32) (t
 		return targetFacts{}, err
 	}
 	is := func(i int) bool { return rows[0][i].Text == "t" }
-	return targetFacts{beforeInsert: is(0), beforeDelete: is(1), rules: is(2), rowSecurity: is(3)}, nil
+	return targetFacts{beforeInsert: is(0), beforeDelete: is(1), rules: is(2), rowSecurity: is(3), sendable: is(4)}, nil
 }
 
 // refuse refuses a target whose rows a statement cannot be sure to replace.

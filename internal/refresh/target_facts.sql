@@ -18,4 +18,11 @@ enabled (tgtype) as (
 select exists (select from enabled e where e.tgtype & 7 = 7),
        exists (select from enabled e where e.tgtype & 11 = 11),
        exists (select from pg_rewrite r where r.ev_class = $1::oid and r.ev_type in ('3', '4') and r.ev_enabled <> 'D'),
-       row_security_active($1::oid)
+       row_security_active($1::oid),
+       not exists (
+           select
+             from pg_attribute a
+             join pg_type t on t.oid = a.atttypid
+             left join pg_type e on e.oid = t.typelem and t.typcategory = 'A'
+            where a.attrelid = $1::oid and a.attnum > 0 and not a.attisdropped
+              and (t.typsend = 0 or e.typsend = 0))

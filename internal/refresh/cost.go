@@ -1,0 +1,102 @@
+package refresh
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/rwproxy/rwproxy/internal/pgsession"
+	"github.com/rwproxy/rwproxy/rewrite"
+)
+
+// cost is what the planner expects of reading the flow's query.
+type cost struct {
+	total float64 // in the planner's own unit
+	rows  float64
+}
+
+// A narrowed window is worth it up to these shares of the whole one's rows.
+// Below the first it is even if the planner expects it to cost more: it knows
+// little of a predicate of many alternatives, and the rows that are not written
+// count too. Above the second the saving does not pay for the plan. The
+// measurements are in docs/performance.md.
+const (
+	worthwhileShare = 0.3
+	largestShare    = 0.5
+)
+
+// worthwhile reports whether reading and writing a part of a window is expected
+// to cost less than all of it.
+func (part cost) worthwhile(whole cost) bool {
+	share := part.rows / max(whole.rows, 1)
+	return share <= largestShare && (share <= worthwhileShare || part.total <= whole.total)
+}
+
+// costOf asks the planner what it costs to read the rows of a window.
+func (r *run) costOf(ctx context.Context, w rewrite.Window) (cost, error) {
+	root, err := r.explainSelect(ctx, w)
+	return root.cost(), err
+}
+
+func (r *run) explainSelect(ctx context.Context, w rewrite.Window) (root explained, err error) {
+	err = r.frame.asFlow(ctx, func() error {
+		root, err = explain(ctx, r.client, w.Select())
+		return withoutPosition(err)
+	})
+	return root, err
+}
+
+// reachesSource reports that the predicate of a window, whose plan is whole,
+// selects rows of a source. One on the result of an aggregate, say, only selects
+// rows of the query. The planner takes a predicate down as far as it can go.
+func (r *run) reachesSource(ctx context.Context, w rewrite.Window, whole explained) (bool, error) {
+	w.Predicate = ""
+	all, err := r.explainSelect(ctx, w)
+	if err != nil {
+		return false, err
+	}
+	return whole.conditions(true) != all.conditions(true) || whole.conditions(false) == all.conditions(false), nil
+}
+
+// explained is a node of a plan, as EXPLAIN has it in JSON.
+type explained struct {
+	NodeType      string      `json:"Node Type"`
+	Relation      string      `json:"Relation Name"`
+	OneTimeFilter string      `json:"One-Time Filter"`
+	Filter        string      `json:"Filter"`
+	IndexCond     string      `json:"Index Cond"`
+	RecheckCond   string      `json:"Recheck Cond"`
+	TotalCost     float64     `json:"Total Cost"`
+	PlanRows      float64     `json:"Plan Rows"`
+	Plans         []explained `json:"Plans"`
+}
+
+func (e explained) cost() cost { return cost{total: e.TotalCost, rows: e.PlanRows} }
+
+// conditions are those that rows of a plan are selected by, where they are
+// read, or anywhere above.
+func (e explained) conditions(reading bool) string {
+	var all strings.Builder
+	if reading == (e.Relation != "" || len(e.Plans) == 0) {
+		fmt.Fprintln(&all, e.Relation, e.OneTimeFilter, e.Filter, e.IndexCond, e.RecheckCond)
+	}
+	for _, below := range e.Plans {
+		all.WriteString(below.conditions(reading))
+	}
+	return all.String()
+}
+
+func explain(ctx context.Context, s pgsession.Session, sql string) (explained, error) {
+	rows, err := s.Query(ctx, "explain (format json) "+sql)
+	if err != nil {
+		return explained{}, err
+	}
+	var plans []struct {
+		Plan explained `json:"Plan"`
+	}
+	if err := json.Unmarshal([]byte(rows[0][0].Text), &plans); err != nil || len(plans) != 1 {
+		return explained{}, fmt.Errorf("EXPLAIN's answer cannot be read: %w", err)
+	}
+	return plans[0].Plan, nil
+}

@@ -1,0 +1,255 @@
+package refresh_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// lastRefresh is the technique and the reason of the last refresh of a table.
+const lastRefresh = "select last_technique, coalesce(last_reason, '-') from rwproxy.flows where target_table = '%s'"
+
+// refreshed refreshes a table and expects a technique and a reason, and the
+// window to be what a full recompute would have written.
+func (s *session) refreshed(table, want string) {
+	s.t.Helper()
+	s.must("refresh streaming table " + table)
+	s.expect(fmt.Sprintf(lastRefresh, table), want)
+	s.exact(table)
+}
+
+// exact expects a table's rows in its window to be those of its flow's query.
+func (s *session) exact(table string) {
+	s.t.Helper()
+	row := s.rows("select t.last_window, t.view::text from rwproxy.streaming_table t where t.target = '" + table + "'::regclass")[0]
+	cut := strings.LastIndex(row, " ")
+	window, view := row[:cut], row[cut+1:]
+	s.expect(fmt.Sprintf(`
+		select count(*) from (
+		    (select * from %[1]s where (%[3]s) except all select * from %[2]s where (%[3]s))
+		    union all
+		    (select * from %[2]s where (%[3]s) except all select * from %[1]s where (%[3]s))) as differing`, table, view, window), "0")
+}
+
+// revenue is a flow over many days of sales.
+func revenue(s *session, properties string) {
+	s.must(
+		"create table sales (day date not null, shop int, amount int)",
+		"insert into sales select date '2024-01-01' + n % 100, n % 7, n from generate_series(1, 5000) n",
+		"create streaming table revenue "+properties+` flow replace where day >= '2024-02-01' by name
+		 select day, shop, sum(amount) as amount, count(*) as sales from sales group by day, shop`,
+		"analyze sales", "analyze revenue",
+	)
+}
+
+func TestOnlyWhatChangedIsRecomputed(t *testing.T) {
+	t.Parallel()
+	s := newDatabase(t).connect()
+	revenue(s, "")
+	s.refreshed("revenue", "NO_OP -")
+	s.must("update sales set amount = amount + 1 where day = '2024-02-10' and shop = 3")
+	s.refreshed("revenue", "INCREMENTAL -")
+	s.expect("select rows_deleted, rows_inserted from rwproxy.refreshes where technique = 'INCREMENTAL'", "1 1")
+	s.must(
+		"delete from sales where day = '2024-02-11'",
+		"insert into sales values ('2024-03-01', 1, 5), ('2024-01-05', 1, 5), ('2030-01-01', null, 1)",
+	)
+	s.refreshed("revenue", "INCREMENTAL -")
+	s.refreshed("revenue", "NO_OP -")
+}
+
+func TestAChangeOutsideTheWindowIsReadAndWritesNothing(t *testing.T) {
+	t.Parallel()
+	s := newDatabase(t).connect()
+	revenue(s, "")
+	s.must("insert into sales values ('2024-01-05', 1, 5)", "insert into revenue values ('2024-01-05', 1, 5, 1)")
+	s.refreshed("revenue", "INCREMENTAL -")
+	s.expect("select rows_deleted, rows_inserted from rwproxy.refreshes where technique = 'INCREMENTAL'", "0 0")
+	s.expect("select count(*) from revenue where day = '2024-01-05'", "1")
+}
+
+func TestARolledBackChangeIsNone(t *testing.T) {
+	t.Parallel()
+	s := newDatabase(t).connect()
+	revenue(s, "")
+	s.must("begin", "insert into sales values ('2024-03-01', 1, 5)", "rollback")
+	s.refreshed("revenue", "NO_OP -")
+}
+
+func TestAChangeThatCommitsLateIsTakenIn(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	s, late := d.connect(), d.connect()
+	revenue(s, "")
+	late.must("begin", "insert into sales values ('2024-03-01', 1, 5)")
+	s.must("insert into sales values ('2024-03-02', 1, 5)")
+	s.refreshed("revenue", "INCREMENTAL -")
+	late.must("commit")
+	s.refreshed("revenue", "INCREMENTAL -")
+	s.refreshed("revenue", "NO_OP -")
+}
+
+func TestTheWindowIsRecomputedForAReason(t *testing.T) {
+	t.Parallel()
+	change := "insert into sales values ('2024-03-01', 1, 5)"
+	for _, c := range []struct {
+		name   string
+		setup  []string
+		reason string
+	}{
+		{"somebody wrote to the window", []string{"update revenue set amount = 0 where day = '2024-02-05'"}, "EXTERNAL_CHANGE_IN_REPLACE_WINDOW"},
+		{"somebody deleted from the window", []string{"delete from revenue where day = '2024-02-05'"}, "EXTERNAL_CHANGE_IN_REPLACE_WINDOW"},
+		{"somebody truncated the target", []string{"truncate revenue"}, "EXTERNAL_CHANGE_IN_REPLACE_WINDOW"},
+		{"a source was truncated", []string{"truncate sales", change}, "CHANGE_NOT_NARROWABLE"},
+		{"a column of a source changed its type", []string{"alter table sales add column note text", change}, "DEFINITION_CHANGED"},
+		{"a trigger was disabled for a while", []string{
+			"alter table sales disable trigger all", change, "alter table sales enable trigger all",
+		}, "DEFINITION_CHANGED"},
+		{"a unique index was created", []string{"create unique index on sales (day, shop, amount)", change}, "DEFINITION_CHANGED"},
+		{"everything changed", []string{"update sales set amount = amount + 1"}, "TOO_MANY_CHANGES"},
+		{"the policy wants it", []string{"alter streaming table revenue set tblproperties ('rwproxy.refresh_policy' = 'full')"}, "REFRESH_POLICY"},
+		{"the source got row-level security", []string{"alter table sales enable row level security", "refresh streaming table revenue", change}, "SOURCE_NOT_TRACKED"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := newDatabase(t).connect()
+			revenue(s, "")
+			s.must(c.setup...)
+			s.refreshed("revenue", "FULL_RECOMPUTE "+c.reason)
+		})
+	}
+}
+
+func TestAnExternalChangeOutsideTheWindowDoesNotMatter(t *testing.T) {
+	t.Parallel()
+	s := newDatabase(t).connect()
+	revenue(s, "")
+	s.must("insert into revenue values ('2023-01-01', 1, 1, 1), (null, 1, 1, 1)", "update revenue set amount = 2 where day = '2023-01-01'")
+	s.refreshed("revenue", "NO_OP -")
+	s.expect("select count(*) from revenue where day = '2023-01-01' or day is null", "2")
+}
+
+func TestAQueryThatDependsOnTheClockIsRecomputed(t *testing.T) {
+	t.Parallel()
+	s := newDatabase(t).connect()
+	s.must(
+		"create table sales (day date, amount int)",
+		"create streaming table recent flow replace where day > '2024-01-01' by name select day, amount, current_date as today from sales",
+	)
+	s.refreshed("recent", "FULL_RECOMPUTE QUERY_NOT_DETERMINISTIC")
+}
+
+func TestAPredicateOnAnAggregateIsRecomputed(t *testing.T) {
+	t.Parallel()
+	s := newDatabase(t).connect()
+	s.must(
+		"create table sales (day date, amount int)",
+		"insert into sales select date '2024-01-01' + n % 100, n from generate_series(1, 1000) n",
+		"create streaming table big flow replace where total > 100 by name select day, sum(amount) as total from sales group by day",
+		"insert into sales values ('2024-01-05', 7)",
+	)
+	s.refreshed("big", "FULL_RECOMPUTE UNSUPPORTED_REPLACE_WHERE_PREDICATE")
+}
+
+func TestAFlowOnAFlowStaysIncremental(t *testing.T) {
+	t.Parallel()
+	s := newDatabase(t).connect()
+	revenue(s, "")
+	s.must(
+		`create streaming table by_day flow replace where day >= '2024-02-01' by name
+		 select day, sum(amount) as amount from revenue group by day`,
+		"analyze by_day",
+		"update sales set amount = amount + 1 where day = '2024-02-10' and shop = 3",
+	)
+	s.refreshed("by_day", "NO_OP -")
+	s.refreshed("revenue", "INCREMENTAL -")
+	s.refreshed("by_day", "INCREMENTAL -")
+	s.expect("select rows_deleted, rows_inserted from rwproxy.refreshes where target_table = 'by_day' and technique = 'INCREMENTAL'", "1 1")
+}
+
+func TestAJoinIsNarrowedThroughTheTableItIsJoinedTo(t *testing.T) {
+	t.Parallel()
+	s := newDatabase(t).connect()
+	s.must(
+		"create table shops (id int primary key, city text)",
+		"insert into shops select n, 'city ' || n from generate_series(1, 50) n",
+		"create table sales (day date not null, shop int, amount int)",
+		"insert into sales select date '2024-01-01' + n / 50, n / 100, n from generate_series(1, 5000) n",
+		`create streaming table lines flow replace where day >= '2024-01-01' by name
+		 select s.day, s.amount, p.city from sales s join shops p on p.id = s.shop`,
+		"analyze",
+		"update shops set city = 'moved' where id = 3",
+	)
+	s.refreshed("lines", "INCREMENTAL -")
+	s.must("update shops set city = 'again' where id = 3", "update sales set shop = 4 where shop = 3")
+	s.refreshed("lines", "INCREMENTAL -")
+}
+
+func TestAFailingPolicyNamesTheReason(t *testing.T) {
+	t.Parallel()
+	s := newDatabase(t).connect()
+	revenue(s, "tblproperties ('rwproxy.refresh_policy' = 'incremental')")
+	s.must("insert into sales values ('2024-03-01', 1, 5)")
+	s.refreshed("revenue", "INCREMENTAL -")
+	s.must("truncate sales")
+	d := s.fails("55000", "refresh streaming table revenue")
+	if !strings.Contains(d.Detail, "CHANGE_NOT_NARROWABLE") || !strings.Contains(d.Detail, "public.sales") {
+		t.Error("the reason is not named:", d.Detail)
+	}
+	s.must("refresh streaming table revenue full")
+	s.exact("revenue")
+}
+
+func TestAnOverrideLeavesTheChangesToTheNextRefresh(t *testing.T) {
+	t.Parallel()
+	s := newDatabase(t).connect()
+	revenue(s, "")
+	s.must("update sales set amount = 0 where day in ('2024-02-10', '2024-02-11')", "refresh streaming table revenue where day = '2024-02-10'")
+	s.expect("select amount from revenue where day = '2024-02-10' and shop = 5", "0")
+	s.refreshed("revenue", "INCREMENTAL -")
+}
+
+func TestARefreshInsideATransactionIsIncrementalAndRollsBackWithIt(t *testing.T) {
+	t.Parallel()
+	s := newDatabase(t).connect()
+	revenue(s, "")
+	s.must("begin", "update sales set amount = 0 where day = '2024-02-10'")
+	s.joined = true
+	s.must("refresh streaming table revenue")
+	s.expect(fmt.Sprintf(lastRefresh, "revenue"), "INCREMENTAL -")
+	s.exact("revenue")
+	s.joined = false
+	s.must("rollback")
+	s.refreshed("revenue", "NO_OP -")
+	s.must("begin", "update sales set amount = 0 where day = '2024-02-10'")
+	s.joined = true
+	s.must("refresh streaming table revenue", "update sales set amount = 1 where day = '2024-02-11'")
+	s.joined = false
+	s.must("commit")
+	s.refreshed("revenue", "INCREMENTAL -")
+}
+
+func TestExplainSaysWhatARefreshWouldDoAndDoesNothing(t *testing.T) {
+	t.Parallel()
+	s := newDatabase(t).connect()
+	revenue(s, "")
+	s.must("update sales set amount = 0 where day = '2024-02-10' and shop = 3")
+	before := s.rows("select count(*) from rwproxy.refreshes")
+	lines := strings.Join(s.shown("explain refresh streaming table revenue"), "\n")
+	for _, want := range []string{
+		"Refresh of public.revenue: INCREMENTAL", "Window: day >= '2024-02-01'", "Source public.sales: changed:", "2024-02-10", "delete from", "insert into",
+	} {
+		if !strings.Contains(lines, want) {
+			t.Errorf("%q is missing in\n%s", want, lines)
+		}
+	}
+	s.expect("select count(*) from rwproxy.refreshes", before...)
+	s.expect("select count(*) from revenue where day = '2024-02-10' and amount = 0", "0")
+	if full := s.shown("explain refresh streaming table revenue full")[0]; full != "Refresh of public.revenue: FULL_RECOMPUTE (FULL_REFRESH)" {
+		t.Error(full)
+	}
+	if json := s.shown("explain (format json) refresh streaming table revenue where day = '2024-02-10'")[0]; !strings.Contains(json, `"Reason": "UNSUPPORTED_REPLACE_WHERE_PREDICATE"`) {
+		t.Error(json)
+	}
+	s.refreshed("revenue", "INCREMENTAL -")
+}
