@@ -3,12 +3,69 @@ package flowstate
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/rwproxy/rwproxy/internal/pgdiag"
 	"github.com/rwproxy/rwproxy/internal/pgsession"
 )
+
+const (
+	// collectionDelay gives a transaction that has dropped or refreshed
+	// something the time to commit.
+	collectionDelay = time.Second
+	// collectionPause is how long a database is then left alone.
+	collectionPause = 10 * time.Second
+	// collectionTimeout bounds one collection. What is left is for the next.
+	collectionTimeout = 30 * time.Second
+)
+
+// collection is when the garbage of a database is collected.
+type collection struct {
+	timer *time.Timer // nil when none is due
+	last  time.Time   // when the last one began
+	end   context.CancelFunc
+}
+
+// CollectGarbageSoon has the garbage of a database collected in a while, once
+// for all calls until then. failed is told why it could not be.
+func (s *Service) CollectGarbageSoon(database string, failed func(error)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.collections[database]
+	if c == nil {
+		c = &collection{}
+		s.collections[database] = c
+	}
+	if s.closed || c.timer != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), collectionPause+collectionTimeout)
+	c.end = cancel
+	s.collecting.Add(1)
+	c.timer = time.AfterFunc(max(collectionDelay, collectionPause-time.Since(c.last)), func() {
+		defer s.collecting.Done()
+		defer cancel()
+		s.mu.Lock()
+		c.timer, c.last = nil, time.Now()
+		s.mu.Unlock()
+		if err := s.CollectGarbage(ctx, database); err != nil && ctx.Err() == nil {
+			failed(err)
+		}
+	})
+}
+
+// stop ends a collection, or what is due of it. s is locked.
+func (c *collection) stop(s *Service) {
+	if c.end != nil {
+		c.end()
+	}
+	if c.timer != nil && c.timer.Stop() {
+		c.timer = nil
+		s.collecting.Done()
+	}
+}
 
 // CollectGarbage deletes what no flow of a database needs any more: logged
 // changes that every flow has taken in, triggers and logs of tables that no

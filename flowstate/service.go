@@ -22,6 +22,9 @@ type Service struct {
 	closed    bool
 	pools     map[string]*pool  // by database
 	installed map[string]string // OID of schema rwproxy, by database
+
+	collections map[string]*collection // of garbage, by database
+	collecting  sync.WaitGroup
 }
 
 // NewService returns a service that connects to the server of a libpq URL, with
@@ -36,7 +39,9 @@ func NewService(url string) (*Service, error) {
 	// included.
 	config.RuntimeParams["role"] = "none"
 	config.RuntimeParams["search_path"] = "pg_catalog"
-	return &Service{config: config, pools: map[string]*pool{}, installed: map[string]string{}}, nil
+	return &Service{
+		config: config, pools: map[string]*pool{}, installed: map[string]string{}, collections: map[string]*collection{},
+	}, nil
 }
 
 // Do runs do on a connection to a database, and waits for one if all are busy.
@@ -132,13 +137,18 @@ func schemaOID(ctx context.Context, s pgsession.Session) (string, error) {
 	return rows[0][0].Text, nil
 }
 
-// Close closes the idle connections; those in use are closed when what uses
-// them is done. It may be called more than once.
+// Close closes the idle connections, and waits for a collection of garbage;
+// connections in use are closed when what uses them is done. It may be called
+// more than once.
 func (s *Service) Close() {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.closed = true
 	for _, p := range s.pools {
 		p.close()
 	}
+	for _, c := range s.collections {
+		c.stop(s)
+	}
+	s.mu.Unlock()
+	s.collecting.Wait()
 }

@@ -17,6 +17,12 @@ type issue struct {
 	Function string `json:",omitempty"` // or the clause, or the column
 }
 
+// resolved reports that the issue is the clock, read in a way that a predicate
+// is resolved of.
+func (i issue) resolved() bool {
+	return i.Type == issueClock && (clockFunctions[i.Function] || clockKeywords[i.Function])
+}
+
 // The types of issues.
 const (
 	issueVolatile     = "VOLATILE_FUNCTION"    // another value each time
@@ -60,6 +66,9 @@ var sqlValueFunctions = []string{
 	"localtime", "localtime", "localtimestamp", "localtimestamp",
 	"current_role", "current_user", "user", "session_user", "current_catalog", "current_schema",
 }
+
+// clockKeywords are those of sqlValueFunctions that read the clock.
+var clockKeywords = nameSet("current_date current_time current_timestamp localtime localtimestamp")
 
 // readQueryFacts reads the rules of a view and asks Postgres about the
 // functions in them.

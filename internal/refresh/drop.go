@@ -39,6 +39,7 @@ func (e *Engine) drop(ctx context.Context, c Client, st *rewrite.Drop) error {
 			return err
 		}
 	}
+	e.collectGarbage(c.Database())
 	return nil
 }
 

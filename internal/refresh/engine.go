@@ -29,7 +29,8 @@ type Client interface {
 // Metrics counts finished refreshes.
 type Metrics interface {
 	// Refreshed is called once for each refresh that has ended. reason is ""
-	// unless technique is a full recompute.
+	// unless technique is a full recompute; both are if it failed before it was
+	// planned.
 	Refreshed(technique, reason, state string)
 }
 
@@ -95,6 +96,13 @@ func (e *Engine) Run(ctx context.Context, c Client, statement rewrite.Statement)
 		err = fmt.Errorf("no such statement: %T", statement)
 	}
 	return result, err
+}
+
+// collectGarbage has what no flow needs any more removed, in a while.
+func (e *Engine) collectGarbage(database string) {
+	e.service.CollectGarbageSoon(database, func(err error) {
+		e.logger.Warn("garbage not collected", zap.String(keyDatabase, database), zap.Error(err))
+	})
 }
 
 // inTransaction runs do in a transaction: the client's if it is in one, else

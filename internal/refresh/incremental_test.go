@@ -2,8 +2,10 @@ package refresh_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // lastRefresh is the technique and the reason of the last refresh of a table.
@@ -252,4 +254,60 @@ func TestExplainSaysWhatARefreshWouldDoAndDoesNothing(t *testing.T) {
 		t.Error(json)
 	}
 	s.refreshed("revenue", "INCREMENTAL -")
+}
+
+func TestAPredicateThatDependsOnMoreThanTheRowAndTheClockIsNotDeterministic(t *testing.T) {
+	t.Parallel()
+	for predicate, want := range map[string]string{
+		"day >= current_date - 7":                             "NO_OP -",
+		"day >= now() - interval '7 days'":                    "NO_OP -",
+		"day >= date_trunc('month', localtimestamp)":          "NO_OP -",
+		"day >= current_setting('app.since', true)::date":     "FULL_RECOMPUTE REPLACE_WHERE_NOT_DETERMINISTIC",
+		"current_user = 'postgres'":                           "FULL_RECOMPUTE REPLACE_WHERE_NOT_DETERMINISTIC",
+		"day > now() - random() * interval '1 day'":           "FULL_RECOMPUTE REPLACE_WHERE_NOT_DETERMINISTIC",
+		"age(day) < interval '7 days'":                        "FULL_RECOMPUTE REPLACE_WHERE_NOT_DETERMINISTIC",
+		"day > (clock_timestamp() - interval '7 days')::date": "FULL_RECOMPUTE REPLACE_WHERE_NOT_DETERMINISTIC",
+	} {
+		t.Run(predicate, func(t *testing.T) {
+			t.Parallel()
+			s := newDatabase(t).connect()
+			s.must("create table sales (day date, amount int)",
+				"create streaming table copied flow replace where "+predicate+" by name select day, amount from sales",
+				"refresh streaming table copied")
+			s.expect(fmt.Sprintf(lastRefresh, "copied"), want)
+		})
+	}
+}
+
+func TestWhatNoFlowNeedsIsRemoved(t *testing.T) {
+	t.Parallel()
+	s := newDatabase(t).connect()
+	revenue(s, "")
+	triggers := "select count(*) from pg_trigger where tgrelid = 'sales'::regclass"
+	s.expect(triggers, "4")
+	s.must("drop table revenue")
+	deadline := time.Now().Add(time.Minute)
+	for s.rows(triggers)[0] != "0" {
+		if time.Now().After(deadline) {
+			t.Fatal("the triggers stay")
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	s.expect("select count(*) from rwproxy.capture", "0")
+}
+
+func TestWhoeverDefinesAFlowIsToldWhatCannotBeTracked(t *testing.T) {
+	t.Parallel()
+	s := newDatabase(t).connect()
+	s.must("create unlogged table staging (day date)",
+		"create streaming table staged flow replace where day > '2024-01-01' by name select day from staging")
+	var said []string
+	for _, n := range s.notices {
+		said = append(said, n.Message+" "+n.Hint)
+	}
+	want := "changes of public.staging cannot be recorded: it is an unlogged table, which is emptied after a crash ALTER TABLE public.staging SET LOGGED."
+	if !slices.Contains(said, want) {
+		t.Errorf("%q is not among %q", want, said)
+	}
+	s.refreshed("staged", "FULL_RECOMPUTE SOURCE_NOT_TRACKED")
 }

@@ -3,6 +3,7 @@ package refresh
 import (
 	"context"
 	_ "embed" // SQL files
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -114,8 +115,8 @@ const notBooleanHint = "It has to be true or false for a row; compare the value,
 
 // predicateFacts is what Postgres says of a predicate.
 type predicateFacts struct {
-	// volatile says that it may have other values each time it is evaluated: it
-	// calls a volatile function, or one that may read anything.
+	// volatile says that it may have other values each time it is evaluated, the
+	// clock apart, which is read once a refresh.
 	volatile bool
 	columns  []string // of the target, that it depends on
 }
@@ -139,7 +140,6 @@ func (p *predicate) facts(ctx context.Context, f *frame, w rewrite.Window) (pred
 	}
 	facts := predicateFacts{columns: []string{}}
 	for _, r := range rows {
-		facts.volatile = r[1].Text == "t"
 		if !r[2].Null {
 			facts.columns = append(facts.columns, r[2].Text)
 		}
@@ -148,6 +148,11 @@ func (p *predicate) facts(ctx context.Context, f *frame, w rewrite.Window) (pred
 		return predicateFacts{}, frozenError(frozen.word).
 			At(originPosition(p.statement, p.translation, rewrite.CharPosition(p.translation.SQL, frozen.offset)))
 	}
+	query, err := readQueryFacts(ctx, f.session, []viewRule{{action: rows[0][1].Text}})
+	if err != nil {
+		return predicateFacts{}, err
+	}
+	facts.volatile = slices.ContainsFunc(query.issues, func(i issue) bool { return !i.resolved() })
 	_, err = f.session.Exec(ctx, "drop view "+view)
 	return facts, err
 }

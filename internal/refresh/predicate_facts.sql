@@ -2,12 +2,7 @@
 -- predicate depends on, at least one row. A reference to the whole row, an
 -- attribute number of 0 in the rule, is to every column.
 select pg_get_viewdef(r.ev_class),
-       exists (
-           select
-             from regexp_matches(r.ev_action::text, ':(?:funcid|opfuncid|aggfnoid|winfnoid) (\d+)', 'g') as called (oid)
-             join pg_proc p on p.oid = called.oid[1]::oid
-            where p.provolatile = 'v'
-               or p.provolatile = 's' and p.pronamespace <> all ('{pg_catalog,rwproxy_compat}'::regnamespace[])),
+       r.ev_action::text,
        a.attname
   from pg_rewrite r
   left join pg_attribute a

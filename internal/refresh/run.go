@@ -152,6 +152,7 @@ func (r *run) settle(ctx context.Context, err error) error {
 		return nil
 	}
 	r.engine.metrics.Refreshed(r.plan.technique, r.plan.reason, flowstate.StateCompleted)
+	r.engine.collectGarbage(r.client.Database())
 	r.engine.logger.Debug("refreshed", r.fields()...)
 	err = notify(ctx, r.client, &pgdiag.Diagnostic{Code: "00000", Message: fmt.Sprintf(
 		"refreshed %s.%s: %s, %d rows deleted, %d rows inserted in %d ms",
