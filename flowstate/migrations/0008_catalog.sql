@@ -204,10 +204,12 @@ begin
 end
 $$;
 
+-- Compiling costs more than these statements do.
 create or replace function rwproxy.run_step() returns trigger
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set jit = off
 as $$
 begin
     case new.step
