@@ -137,11 +137,11 @@ create function rwproxy.capture_refusal(author name, relation oid, out obstacle 
 language sql stable
 as $$
     select case
-               when not may.author then pg_catalog.format('role "%s" has no TRIGGER privilege on %s', author, t.oid::regclass)
+               when not may.by_author then pg_catalog.format('role "%s" has no TRIGGER privilege on %s', author, t.oid::regclass)
                else pg_catalog.format('rwproxy''s service role "%s" is not a member of the owner of %s', current_user, t.oid::regclass)
            end,
            case
-               when not may.author
+               when not may.by_author
                    then pg_catalog.format('GRANT TRIGGER ON %s TO %I.', t.oid::regclass, author)
                else pg_catalog.format('GRANT %I TO %I.', pg_catalog.pg_get_userbyid(c.relowner), current_user)
            end
@@ -149,10 +149,10 @@ as $$
       join pg_catalog.pg_class c on c.oid = t.oid
      cross join lateral (
            select pg_catalog.pg_has_role(author, c.relowner, 'USAGE')
-                      or pg_catalog.has_table_privilege(author, c.oid, 'TRIGGER') as author,
-                  pg_catalog.pg_has_role(current_user, c.relowner, 'USAGE') as service
+                      or pg_catalog.has_table_privilege(author, c.oid, 'TRIGGER') as by_author,
+                  pg_catalog.pg_has_role(current_user, c.relowner, 'USAGE') as by_service
            ) as may
-     where not may.author or not may.service
+     where not may.by_author or not may.by_service
      order by t.oid
      limit 1
 $$;
@@ -740,6 +740,7 @@ begin
         end;
     end if;
     wanted.installed := pg_catalog.pg_current_xact_id();
+    perform rwproxy.ensure_reader(r.oid) from pg_catalog.pg_roles r where r.rolname = arguments ->> 'author';
     perform rwproxy.need_capture((arguments ->> 'view')::oid, wanted);
     return pg_catalog.jsonb_build_object('name', relation::regclass);
 end

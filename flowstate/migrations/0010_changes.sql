@@ -238,58 +238,113 @@ begin
 end
 $$;
 
--- hold_names makes sure that the names in a proof mean the relations that it was
--- made of, until the transaction ends, and answers whether that can be relied
--- on. A route runs with rwproxy's rights: with a table of the same name in its
--- place, or columns of a type whose casts run somebody's function, its author
--- would have these rights.
+-- ensure_reader creates the function that runs queries with a role's rights.
 --
--- The catalogs are read as they are now, not as the snapshot has them. The locks
--- are those that the names depend on: of the relation, and of the row of its
--- schema, which only a superuser may lock.
-create function rwproxy.hold_names(relations oid[]) returns boolean
+-- A route that looks up rows of tables cannot run with rwproxy's own: planning a
+-- query calls functions in the indexes, constraints and statistics of its
+-- tables, and a name in it may have come to mean another table. With the rights
+-- of the flow's author it does what the flow's query does. The author owns the
+-- function and has no right to reach it.
+create function rwproxy.ensure_reader(author oid) returns void
 language plpgsql
 as $$
 declare
-    relation record;
-    known boolean;
+    name text := pg_catalog.format('rwproxy_log.read_as_%s', author);
 begin
-    if not exists (select from pg_catalog.pg_roles r where r.rolname = current_user and r.rolsuper) then
-        return false;
+    if pg_catalog.to_regprocedure(name || '(text, integer)') is not null
+        or not pg_catalog.pg_has_role(current_user, author, 'USAGE')
+    then
+        return;
     end if;
-    for relation in
-        select c.oid,
-               c.relnamespace,
-               c.oid::regclass::text as name,
-               pg_catalog.string_agg(pg_catalog.format('pg_typeof((null::%s).%I)::oid = %s', c.oid::regclass, a.attname, a.atttypid),
-                   ' and ') as types
-          from pg_catalog.pg_class c
-          join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
-         where c.oid = any (relations)
-         group by c.oid
-         order by c.oid
-    loop
-        execute pg_catalog.format('lock table only %s in access share mode', relation.name);
-        perform from pg_catalog.pg_namespace n where n.oid = relation.relnamespace for key share;
-        if pg_catalog.to_regclass(relation.name)::oid is distinct from relation.oid
-            or pg_catalog.pg_relation_filenode(relation.oid) is null
-                and pg_catalog.pg_partition_root(relation.oid) is null
-        then
-            return false;
-        end if;
-        execute 'select ' || relation.types into known;
-        if not known then
-            return false;
-        end if;
-    end loop;
-    return true;
+    perform pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended(name, 0));
+    if pg_catalog.to_regprocedure(name || '(text, integer)') is not null then
+        return;
+    end if;
+    execute pg_catalog.format(
+        'create function %s(query text, row_limit integer) returns jsonb
+         language plpgsql security definer set search_path = pg_catalog, pg_temp
+         as %L', name, $body$
+declare
+    tuples jsonb;
+begin
+    execute 'select coalesce(jsonb_agg(concat(r)), ''[]'') from (select * from (' || query || ') as q limit $1 + 1) as r'
+       into tuples using row_limit;
+    return tuples;
+end
+$body$);
+    execute pg_catalog.format('revoke execute on function %s from public', name);
+    execute pg_catalog.format('grant execute on function %s to current_user', name);
+    -- Only who may create in a schema can be given a function in it.
+    execute pg_catalog.format('grant create on schema rwproxy_log to %I', pg_catalog.pg_get_userbyid(author));
+    execute pg_catalog.format('alter function %s owner to %I', name, pg_catalog.pg_get_userbyid(author));
+    execute pg_catalog.format('revoke create on schema rwproxy_log from %I', pg_catalog.pg_get_userbyid(author));
 end
 $$;
 
--- route_query returns the query of a route with the logs in it, $1 being the
--- cursor; null when what it needs is not known of every change.
-create function rwproxy.route_query(route jsonb, since pg_snapshot) returns text
-language plpgsql stable
+-- reader returns the function that runs queries with the rights of a view's
+-- owner, null if there is none.
+create function rwproxy.reader(flow_view oid) returns regproc
+language sql stable
+as $$
+    select p.oid::regproc
+      from pg_catalog.pg_class v
+      join pg_catalog.pg_proc p
+        on p.pronamespace = 'rwproxy_log'::regnamespace
+       and p.proname = 'read_as_' || v.relowner
+       and p.proowner = v.relowner
+       and p.prosecdef
+     where v.oid = flow_view
+$$;
+
+-- log_rows returns the rows of a log since a cursor as a relation in SQL, null
+-- if they are very many. Its columns are c and the number that the column has in
+-- a relation, whose root has the log: a partition's numbers can be others.
+create function rwproxy.log_rows(
+    captured rwproxy.capture, relation oid, attnums smallint[], depth integer, since pg_snapshot
+) returns text
+language plpgsql
+as $$
+declare
+    most constant integer := 20000;
+    list text; -- one row's values, as an expression
+    names text;
+    types text;
+    tuples text[];
+begin
+    select pg_catalog.string_agg(pg_catalog.format(
+               'pg_catalog.quote_nullable(case when l.c%s is not null then pg_catalog.concat(l.c%1$s) end) || %L',
+               here.attnum, pg_catalog.format('::%I.%I', n.nspname, t.typname)), ' || '', '' || ' order by here.attnum),
+           pg_catalog.string_agg('c' || there.attnum, ', ' order by here.attnum),
+           pg_catalog.string_agg(pg_catalog.format('null::%I.%I as c%s', n.nspname, t.typname, there.attnum), ', '
+               order by here.attnum)
+      into list, names, types
+      from pg_catalog.pg_attribute here
+      join pg_catalog.pg_attribute there on there.attrelid = log_rows.relation and there.attname = here.attname
+      join pg_catalog.pg_type t on t.oid = rwproxy.base_type(here.atttypid)
+      join pg_catalog.pg_namespace n on n.oid = t.typnamespace
+     where here.attrelid = captured.relation and here.attnum = any (attnums);
+    execute pg_catalog.format(
+        'select array(
+                    select distinct ''('' || %s || '')''
+                      from %s l
+                     where l.known >= $1 and not pg_catalog.pg_visible_in_snapshot(l.xid, $2)
+                     limit $3 + 1)', list, captured.log)
+       into tuples using depth, since, most;
+    return case
+        when pg_catalog.cardinality(tuples) = 0 then pg_catalog.format('(select %s where false)', types)
+        when pg_catalog.cardinality(tuples) <= most
+            then pg_catalog.format('(select * from (values %s) as log (%s))',
+                     pg_catalog.array_to_string(tuples, ', '), names)
+    end;
+end
+$$;
+
+-- route_query returns the query of a route with the logs in it; null when what
+-- it needs is not known of every change. For rwproxy's own rights the logs are
+-- the tables, and $1 is the cursor; for those of an author, who may not read
+-- them, their rows.
+create function rwproxy.route_query(route jsonb, since pg_snapshot, for_author boolean) returns text
+language plpgsql
 as $$
 declare
     need record;
@@ -297,13 +352,14 @@ declare
     part jsonb;
     statement text := '';
     logs jsonb := '{}';
+    rows_of text;
     unknown boolean;
 begin
     for need in
         select (n.need ->> 'relation')::oid as relation, n.need -> 'columns' as columns
           from pg_catalog.jsonb_array_elements(route -> 'needs') as n (need)
     loop
-        select c.log, rwproxy.log_depth(c, attnums.list) as depth, attnums.list as attnums,
+        select c as captured, c.log, rwproxy.log_depth(c, attnums.list) as depth, attnums.list as attnums,
                pg_catalog.cardinality(attnums.list) = pg_catalog.jsonb_array_length(need.columns) as whole
           into log
           from rwproxy.capture c
@@ -319,7 +375,14 @@ begin
         if unknown then
             return null;
         end if;
-        -- A partition's columns need not have the numbers that its root's have.
+        if for_author then
+            rows_of := rwproxy.log_rows(log.captured, need.relation, log.attnums, log.depth, since);
+            if rows_of is null then
+                return null;
+            end if;
+            logs := logs || pg_catalog.jsonb_build_object(need.relation, rows_of);
+            continue;
+        end if;
         logs := logs || pg_catalog.jsonb_build_object(need.relation, (
             select pg_catalog.format(
                        '(select %s from %s l where l.known >= %s and not pg_catalog.pg_visible_in_snapshot(l.xid, $1))',
@@ -379,7 +442,7 @@ end
 $$;
 
 -- narrowed_changes adds the keys that the first usable route leads to.
-create function rwproxy.narrowed_changes(changes jsonb, since pg_snapshot, proved rwproxy.proof, target oid, key_limit integer)
+create function rwproxy.narrowed_changes(changes jsonb, since pg_snapshot, proved rwproxy.proof, key_limit integer)
 returns jsonb
 language plpgsql
 as $$
@@ -392,11 +455,12 @@ declare
           from pg_catalog.jsonb_array_elements(proved.sources) as s (source)
          cross join pg_catalog.jsonb_array_elements(s.source -> 'routes') as r (route)
          cross join pg_catalog.jsonb_array_elements(r.route -> 'needs') as n (need));
-    routes jsonb := (
+    routes jsonb := coalesce((
         select s.source -> 'routes'
           from pg_catalog.jsonb_array_elements(proved.sources) as s (source)
-         where s.source -> 'relation' = changes -> 'oid');
-    held boolean;
+         where s.source -> 'relation' = changes -> 'oid'), '[]');
+    reader regproc := rwproxy.reader(proved.view);
+    reading boolean;
     query text;
     tuples jsonb;
 begin
@@ -404,18 +468,17 @@ begin
         return changes;
     end if;
     for i in 0..pg_catalog.jsonb_array_length(routes) - 1 loop
-        if rwproxy.reads_tables(routes -> i, relations) then
-            -- The fingerprint has the names: once they are held, they are the
-            -- proof's.
-            held := coalesce(held, rwproxy.hold_names(relations)
-                and rwproxy.fingerprint(proved.view, target) = proved.fingerprint);
-            continue when not held;
-        end if;
-        query := rwproxy.route_query(routes -> i, since);
+        reading := rwproxy.reads_tables(routes -> i, relations);
+        continue when reading and reader is null;
+        query := rwproxy.route_query(routes -> i, since, reading);
         continue when query is null;
-        execute 'select coalesce(pg_catalog.jsonb_agg(pg_catalog.concat(r)), ''[]'') from (select * from ('
-            || query || ') as q limit $2 + 1) as r'
-           into tuples using since, key_limit;
+        if reading then
+            execute pg_catalog.format('select %s($1, $2)', reader) into tuples using query, key_limit;
+        else
+            execute 'select coalesce(pg_catalog.jsonb_agg(pg_catalog.concat(r)), ''[]'') from (select * from ('
+                || query || ') as q limit $2 + 1) as r'
+               into tuples using since, key_limit;
+        end if;
         if pg_catalog.jsonb_array_length(tuples) <= key_limit then
             return changes || pg_catalog.jsonb_build_object('route', i, 'keys', tuples);
         end if;
@@ -530,7 +593,7 @@ begin
      where p.view = stored.view and p.fingerprint = definitions;
     if found then
         sources := (
-            select pg_catalog.jsonb_agg(rwproxy.narrowed_changes(s.source, since, proved, stored.target, key_limit) order by s.position)
+            select pg_catalog.jsonb_agg(rwproxy.narrowed_changes(s.source, since, proved, key_limit) order by s.position)
               from pg_catalog.jsonb_array_elements(sources) with ordinality as s (source, position));
     end if;
     select n.* into need

@@ -50,9 +50,23 @@ declare
           from pg_catalog.unnest(noted) as u (view)
          where u.view <> all (locked)
            and not exists (select from rwproxy.streaming_table t where t.view = u.view));
+    reader record;
 begin
     delete from rwproxy.capture_need n where n.view = any (gone);
     delete from rwproxy.proof p where p.view = any (gone);
+    for reader in
+        select p.oid::regprocedure as function
+          from pg_catalog.pg_proc p
+         where p.pronamespace = 'rwproxy_log'::regnamespace
+           and p.proname ^@ 'read_as_'
+           and not exists (
+                select
+                  from rwproxy.capture_need n
+                  left join pg_catalog.pg_class v on v.oid = n.view
+                 where v.oid is null or v.relowner = p.proowner)
+    loop
+        execute 'drop function ' || reader.function;
+    end loop;
 end
 $$;
 
