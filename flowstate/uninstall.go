@@ -1,0 +1,63 @@
+package flowstate
+
+import (
+	"context"
+	_ "embed" // SQL files
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/rwproxy/rwproxy/internal/pgdiag"
+	"github.com/rwproxy/rwproxy/internal/pgsession"
+	"github.com/rwproxy/rwproxy/rewrite"
+)
+
+//go:embed uninstall.sql
+var dependentsSQL string
+
+// Uninstall drops rwproxy's schemas from the connection's database, and the
+// triggers that capture changes, in one transaction. The tables stay, streaming
+// tables with their rows. It waits for those who write to captured tables, and
+// does nothing when nothing is installed. Errors: 2BP01 if something outside
+// the schemas depends on what is in them, 42501 unless the role owns them.
+func Uninstall(ctx context.Context, conn *pgx.Conn) error {
+	err := pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite},
+		func(tx pgx.Tx) error { return uninstall(ctx, tx) })
+	if err != nil {
+		return fmt.Errorf("uninstall schema rwproxy: %w", pgsession.FromPgxError(err))
+	}
+	return nil
+}
+
+func uninstall(ctx context.Context, tx pgx.Tx) error {
+	if _, err := tx.Exec(ctx, "select pg_catalog.pg_advisory_xact_lock($1, $2)", LockClass, installLock); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, "set local search_path = pg_catalog, pg_temp"); err != nil {
+		return err
+	}
+	if err := refuseForeignOwner(ctx, tx); err != nil {
+		return err
+	}
+	rows, err := tx.Query(ctx, dependentsSQL, schemas)
+	if err != nil {
+		return err
+	}
+	dependents, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return err
+	}
+	if len(dependents) > 0 {
+		return pgdiag.New("2BP01", "cannot drop schema rwproxy because other objects depend on it").
+			WithDetail("It is needed by " + strings.Join(dependents, ", ") + ".").
+			WithHint("Drop them first, or let them do without rwproxy's functions and views.")
+	}
+	names := make([]string, len(schemas))
+	for i, schema := range schemas {
+		names[i] = rewrite.QuoteIdentifier(schema)
+	}
+	// The triggers go with their functions.
+	_, err = tx.Exec(ctx, "drop schema if exists "+strings.Join(names, ", ")+" cascade")
+	return err
+}
