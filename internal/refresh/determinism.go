@@ -5,6 +5,7 @@ import (
 	_ "embed" // SQL files
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/rwproxy/rwproxy/internal/pgsession"
 	"github.com/rwproxy/rwproxy/rewrite"
@@ -37,6 +38,12 @@ const (
 //go:embed determinism.sql
 var determinismSQL string
 
+// foldsSQL asks whether one of the collations $1 finds equal what is not the
+// same, or one of the types $2 is somebody's own, with an equality of its own.
+const foldsSQL = `
+	select exists (select from pg_collation c where c.oid = any ($1::oid[]) and not c.collisdeterministic)
+	    or exists (select from pg_type t where t.oid = any ($2::oid[]) and t.oid >= 16384 and t.typtype not in ('d', 'e'))`
+
 // queryFacts are what the rules of a view tell about its query.
 type queryFacts struct {
 	issues []issue
@@ -54,6 +61,10 @@ type queryFacts struct {
 	// everything says that any may have.
 	implicit map[uint32]bool
 	anyCast  bool
+	// folds says that values which are not the same may count as equal, in a way
+	// that a plan does not show: the planner takes COLLATE, and casts between
+	// types of one representation, out of expressions.
+	folds bool
 	// opaque says that a function may bring tables and names of its own into the
 	// plan.
 	opaque bool
@@ -101,6 +112,11 @@ func readQueryFacts(ctx context.Context, s pgsession.Session, rules []viewRule) 
 		facts.opaque = facts.opaque || f.isSQL && f.returnsSet && !isCompat
 	}
 	facts.anyCast = facts.anyCast || c.oddCast
+	rows, err = s.Query(ctx, foldsSQL, oidArray(c.collations), oidArray(c.relabelled))
+	if err != nil {
+		return nil, err
+	}
+	facts.folds = rows[0][0].Text == "t"
 	return facts, nil
 }
 
@@ -111,9 +127,10 @@ func (facts *queryFacts) add(i issue) {
 }
 
 func (facts *queryFacts) readNode(n *treeNode) {
-	switch n.kind {
-	case "RANGETBLENTRY":
+	if n.has("rtekind") { // RANGETBLENTRY; RTE in PostgreSQL 14
 		facts.readRelation(n)
+	}
+	switch n.kind {
 	case "VAR":
 		number, _ := strconv.Atoi(n.atom("varattno")) // Postgres writes a number
 		facts.wholeRows = facts.wholeRows || number == 0
@@ -158,6 +175,8 @@ func (facts *queryFacts) readRelation(n *treeNode) {
 // calledFunctions collects the OIDs in the nodes of a query.
 type calledFunctions struct {
 	functions, operators, types []uint32
+	collations                  []uint32        // of every expression
+	relabelled                  []uint32        // types that values are cast to as they are
 	implicit                    map[uint32]bool // functions of implicit casts
 	oddCast                     bool            // an implicit cast without a function, other than to text
 }
@@ -171,17 +190,25 @@ func (c *calledFunctions) readNode(n *treeNode) {
 			c.functions = append(c.functions, oid)
 		}
 	}
-	switch n.kind {
-	case "FUNCEXPR":
-		if n.atom("funcformat") == implicitCast {
-			c.implicit[parseOID(n.atom("funcid"))] = true
-		}
-	case "RELABELTYPE":
+	switch {
+	case n.atom("funcformat") == implicitCast:
+		c.implicit[parseOID(n.atom("funcid"))] = true
+	case n.has("relabelformat"):
 		typ := parseOID(n.atom("resulttype"))
+		c.relabelled = append(c.relabelled, typ)
 		c.oddCast = c.oddCast || n.atom("relabelformat") == implicitCast && !isText(typ)
-	case "COERCEVIAIO":
+	case n.kind == "COERCEVIAIO":
 		c.types = append(c.types, parseOID(n.atom("resulttype")))
 		c.oddCast = c.oddCast || n.atom("coerceformat") == implicitCast
+	}
+	for field, value := range n.fields {
+		if strings.Contains(field, "coll") {
+			for _, element := range append(value.list, value) {
+				if oid := parseOID(element.atom); oid != 0 {
+					c.collations = append(c.collations, oid)
+				}
+			}
+		}
 	}
 	for _, field := range []string{"opno", "opnos"} {
 		value := n.fields[field]

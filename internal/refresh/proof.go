@@ -72,7 +72,7 @@ func prove(ctx context.Context, f *frame, view string, candidates []string) (*pr
 	all.judgeNames(facts)
 	result := &proof{Deterministic: len(facts.issues) == 0, Issues: facts.issues}
 	var plans *planSet
-	if result.Deterministic && !facts.opaque {
+	if result.Deterministic && !facts.opaque && !facts.folds {
 		if plans, err = planKeys(ctx, f.session, view, all, facts, candidates); err != nil {
 			return nil, err
 		}
@@ -124,9 +124,12 @@ func (p *proof) addColumns(all *sources) {
 // that the parent's columns had when the query was written.
 func (all *sources) judgeNames(facts *queryFacts) {
 	for _, s := range all.list {
+		isNamed := false
 		for _, member := range s.members {
+			isNamed = isNamed || len(facts.names[member]) > 0
 			s.unreadable = s.unreadable || facts.renamed[member]
 		}
+		s.unreadable = s.unreadable || !isNamed // the rule is not understood
 		if !s.inherited {
 			continue
 		}

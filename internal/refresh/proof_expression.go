@@ -97,7 +97,8 @@ var dateFormat = regexp.MustCompile(`^(?:YYYY|MM|DD|DDD|HH24|MI|SS|Q|IYYY|IW|ID|
 type resolver struct {
 	column func(alias, name string) *sourceColumn // nil if there is none
 	// castHidden reports that values of a type may have gone through an implicit
-	// cast that EXPLAIN leaves out under an explicit one.
+	// cast that EXPLAIN leaves out: under an explicit one, EXTRACT and AT TIME
+	// ZONE.
 	castHidden func(typ uint32) bool
 }
 
@@ -116,7 +117,7 @@ func (r resolver) resolve(t *term) *expression {
 		return r.resolveCast(t)
 	case termExtract:
 		args := r.resolveAll(t.args)
-		if args == nil || !unitsOfTime[t.name] || !isTimestamp(args[0].typ) && (args[0].typ != oidDate || isClockUnit(t.name)) {
+		if args == nil || !unitsOfTime[t.name] || r.castHidden(args[0].typ) || !isTimestamp(args[0].typ) && (args[0].typ != oidDate || isClockUnit(t.name)) {
 			return nil
 		}
 		return &expression{kind: termExtract, typ: oidNumeric, name: t.name, args: args}
@@ -205,7 +206,7 @@ func (r resolver) resolveCall(t *term) *expression {
 		}
 		e.typ = last.typ
 	case "timezone":
-		if !isBinary || first.kind != termConstant || first.typ != oidText || !isTimestamp(last.typ) {
+		if !isBinary || first.kind != termConstant || first.typ != oidText || !isTimestamp(last.typ) || r.castHidden(last.typ) {
 			return nil
 		}
 		if e.typ = oidTimestamptz; last.typ == oidTimestamptz {

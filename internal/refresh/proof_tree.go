@@ -119,3 +119,8 @@ func (v treeValue) strings() []string {
 
 // atom returns a field's text, "" if it holds none.
 func (n *treeNode) atom(field string) string { return n.fields[field].atom }
+
+func (n *treeNode) has(field string) bool {
+	_, has := n.fields[field]
+	return has
+}
