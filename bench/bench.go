@@ -66,15 +66,21 @@ func newBench(ctx context.Context, o options) (b *bench, err error) {
 
 // fill creates pgbench's tables and one for COPY.
 func (b *bench) fill(ctx context.Context) error {
-	conn, err := pgconn.Connect(ctx, b.postgres.URL("postgres"))
+	if err := createDatabase(ctx, b.postgres); err != nil {
+		return err
+	}
+	return b.initialise(ctx)
+}
+
+// createDatabase creates the database that everything is measured in.
+func createDatabase(ctx context.Context, p *embedded.Postgres) error {
+	conn, err := pgconn.Connect(ctx, p.URL("postgres"))
 	if err != nil {
 		return err
 	}
 	defer conn.Close(ctx)
-	if _, err := conn.Exec(ctx, "create database bench").ReadAll(); err != nil {
-		return err
-	}
-	return b.initialise(ctx)
+	_, err = conn.Exec(ctx, "create database bench").ReadAll()
+	return err
 }
 
 func (b *bench) close() {

@@ -1,6 +1,7 @@
 // Command bench measures rwproxy side by side with direct connections,
-// pgbouncer and haproxy, and prints Markdown tables of ratios. It starts
-// everything itself; docs/performance.md says how to read what it prints.
+// pgbouncer and haproxy, and refreshes side by side with what people write by
+// hand, and prints Markdown tables of ratios. It starts everything itself;
+// docs/performance.md says how to read what it prints.
 //
 // It may import internal/embedded.
 package main
@@ -30,6 +31,7 @@ type options struct {
 	copySize int64 // bytes
 	idle     int   // sessions
 	busy     int   // sessions
+	rows     int64 // of the source of the flows
 	only     *regexp.Regexp
 }
 
@@ -53,7 +55,10 @@ func run(ctx context.Context, arguments []string) error {
 		return err
 	}
 	defer b.close()
-	return b.measure(ctx)
+	if err := b.measure(ctx); err != nil {
+		return err
+	}
+	return b.measureFlows(ctx)
 }
 
 func parse(arguments []string) (options, error) {
@@ -68,6 +73,7 @@ func parse(arguments []string) (options, error) {
 	flags.Int64Var(&o.copySize, "copy", 1<<30, "`bytes` of one COPY")
 	flags.IntVar(&o.idle, "idle", 5000, "idle sessions")
 	flags.IntVar(&o.busy, "busy", 200, "busy sessions whose shares are compared")
+	flags.Int64Var(&o.rows, "rows", 5_000_000, "rows of the source of flows")
 	only := flags.String("only", "", "a regular `expression`: which cells to measure")
 	if err := flags.Parse(arguments); err != nil {
 		return o, err

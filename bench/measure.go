@@ -15,6 +15,9 @@ type sample struct {
 
 // measure prints the tables.
 func (b *bench) measure(ctx context.Context) error {
+	if len(b.cells()) == 0 {
+		return b.measureSessions(ctx)
+	}
 	fmt.Printf("Medians of %d alternating rounds of %v; COPY of %d MiB. rate: throughput; CPU: the proxy's CPU time per transaction or MiB.\n\n",
 		b.rounds, b.duration, b.copySize/mebibyte)
 	fmt.Println("| cell | upstream | rate/direct | rate/pgbouncer | CPU/pgbouncer | rate/haproxy | CPU/haproxy | CPU | rate/baseline | CPU/baseline |")
