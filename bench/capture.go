@@ -28,7 +28,7 @@ type write struct {
 }
 
 var writes = []write{
-	{"insert", `insert into %s values (nextval('sale_id'), '2026-04-01', :n % 2000, :n % 10000, :n)`},
+	{"insert", `insert into %s values (nextval('sale_id'), '2026-04-01', :n %% 2000, :n %% 10000, :n)`},
 	{"update", `update %s set amount = amount + 1 where id = :n`},
 	{"copy", ""},
 }

@@ -23,6 +23,7 @@ type program struct {
 type commands struct {
 	Serve   serveCommand   `cmd:"" default:"withargs" help:"Run the proxy until a signal (the default)."`
 	Demo    demoCommand    `cmd:"" help:"Run Postgres and the proxy with sample tables, and show in plain words what flows do."`
+	Verify  verifyCommand  `cmd:"" help:"Compare what flows have written with a recompute, without writing anything."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }
 

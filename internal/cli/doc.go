@@ -3,6 +3,7 @@
 //
 //	rwproxy serve     run the proxy until a signal (the default)
 //	rwproxy demo      run it with sample data and show what flows do
+//	rwproxy verify    compare what flows have written with a recompute
 //	rwproxy version   print the version
 //
 // # Starting and stopping
@@ -14,7 +15,8 @@
 // certificate again.
 //
 // The exit status is 0 after a stop that was asked for, else 1, with one line
-// on standard error that says why.
+// on standard error that says why. That of verify is 1 too if it has found
+// something.
 //
 // It may import everything below it.
 package cli

@@ -116,15 +116,15 @@ func inTransaction(ctx context.Context, c Client, do func() error) error {
 
 // transaction runs do in a transaction of its own, which commits when do
 // succeeds.
-func transaction(ctx context.Context, c Client, begin string, do func() error) error {
-	if _, err := c.Exec(ctx, begin); err != nil {
+func transaction(ctx context.Context, s pgsession.Session, begin string, do func() error) error {
+	if _, err := s.Exec(ctx, begin); err != nil {
 		return err
 	}
 	if err := do(); err != nil {
 		// The connection may be what failed; Postgres then rolls back by itself.
-		_, _ = c.Exec(ctx, "rollback")
+		_, _ = s.Exec(ctx, "rollback")
 		return err
 	}
-	_, err := c.Exec(ctx, "commit") // one that fails has rolled back
+	_, err := s.Exec(ctx, "commit") // one that fails has rolled back
 	return err
 }
