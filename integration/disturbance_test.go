@@ -114,6 +114,8 @@ var disturbances = []disturbance{
 		`create table child (like facts); insert into child select * from facts where k < 5; update child set id = -id, d = '2024-01-06'; alter table child inherit facts`,
 		`update child set v = 9 where k = 2`, `insert into child (id, d, k, v) values (-1000, '2024-01-05', 1, 1)`, `alter table child no inherit facts`, `truncate child`,
 	}},
+	{name: "rows move into the partition that is read", sources: sources(parted), query: `select k, count(*) as n from parted_3 group by k`, window: `k >= 2`,
+		changes: []string{`update parted set d = '2024-01-06' where d < '2024-01-03'`, `update parted set d = '2024-01-01' where d = '2024-01-06'`}},
 	{name: "a child is made and dropped", changes: []string{`create table child () inherits (facts); insert into child select * from facts where k < 5`, `delete from child where k = 2`, `drop table child`}},
 	{name: "the only source is emptied and filled in one transaction", changes: []string{`begin; create temp table kept on commit drop as select * from facts; truncate facts; insert into facts select * from kept where k > 2; commit`, `truncate facts; ` + writeFacts}},
 	{name: "very large values", query: `select c, d, id from facts`, window: `d >= '2024-01-03'`, changes: []string{`update facts set c = repeat('long', 20000) where k = 2`, `update facts set c = repeat('long', 20001) where k = 3`, `update facts set c = 'short' where k = 2`}},
@@ -206,6 +208,10 @@ var disturbances = []disturbance{
 
 	// What a query can depend on besides its sources.
 	{name: "a setting", query: `select d, id, current_setting('oracle.label', true) as label from facts`, changes: []string{`select`, `select`, writeFacts}, settings: []string{`set oracle.label = 'one'`, `set oracle.label = 'two'`}},
+	{
+		name: "a setting in the predicate", query: `select d, k, id, v from facts`, window: `k >= coalesce(nullif(current_setting('oracle.least', true), ''), '4')::integer`,
+		changes: []string{`select`, `select`, writeFacts, `select`}, settings: []string{`set oracle.least = '6'`, `set oracle.least = '2'`, `set oracle.least = '5'`, `set oracle.least = '1'`},
+	},
 	{name: "the session's application", query: `select d, id, current_setting('application_name') as label from facts`, changes: []string{`select`, `select`}, settings: []string{`set application_name = 'one'`, `set application_name = 'two'`}},
 	{name: "the session's work memory", query: `select d, id, current_setting('work_mem') as label from facts`, changes: []string{`select`, `select`}, settings: []string{`set work_mem = '7MB'`, `set work_mem = '8MB'`}},
 	{name: "a comment", query: `select d, id, obj_description('facts'::regclass, 'pg_class') as label from facts`, changes: []string{`comment on table facts is 'one'`, `comment on table facts is 'two'`}},

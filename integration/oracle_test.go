@@ -22,7 +22,7 @@ const (
 
 // techniquesAreChecked fails a shape that is refreshed by other techniques
 // than it must be.
-const techniquesAreChecked = false
+const techniquesAreChecked = true
 
 // number is the value of an environment variable.
 func number(t testing.TB, variable string, otherwise uint64) uint64 {
