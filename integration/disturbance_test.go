@@ -114,8 +114,10 @@ var disturbances = []disturbance{
 		`create table child (like facts); insert into child select * from facts where k < 5; update child set id = -id, d = '2024-01-06'; alter table child inherit facts`,
 		`update child set v = 9 where k = 2`, `insert into child (id, d, k, v) values (-1000, '2024-01-05', 1, 1)`, `alter table child no inherit facts`, `truncate child`,
 	}},
-	{name: "rows move into the partition that is read", sources: sources(parted), query: `select k, count(*) as n from parted_3 group by k`, window: `k >= 2`,
-		changes: []string{`update parted set d = '2024-01-06' where d < '2024-01-03'`, `update parted set d = '2024-01-01' where d = '2024-01-06'`}},
+	{
+		name: "rows move into the partition that is read", sources: sources(parted), query: `select k, count(*) as n from parted_3 group by k`, window: `k >= 2`,
+		changes: []string{`update parted set d = '2024-01-06' where d < '2024-01-03'`, `update parted set d = '2024-01-01' where d = '2024-01-06'`},
+	},
 	{name: "a child is made and dropped", changes: []string{`create table child () inherits (facts); insert into child select * from facts where k < 5`, `delete from child where k = 2`, `drop table child`}},
 	{name: "the only source is emptied and filled in one transaction", changes: []string{`begin; create temp table kept on commit drop as select * from facts; truncate facts; insert into facts select * from kept where k > 2; commit`, `truncate facts; ` + writeFacts}},
 	{name: "very large values", query: `select c, d, id from facts`, window: `d >= '2024-01-03'`, changes: []string{`update facts set c = repeat('long', 20000) where k = 2`, `update facts set c = repeat('long', 20001) where k = 3`, `update facts set c = 'short' where k = 2`}},
@@ -175,10 +177,10 @@ var disturbances = []disturbance{
 	},
 	{
 		name: "a cast's function is redefined", setup: []string{
-			`create type wrapped as (n integer)`, `create function wrap(integer) returns wrapped language sql immutable as 'select row($1)::wrapped'`,
+			`create type wrapped as (n integer)`, `create function wrap(integer) returns wrapped language sql immutable as 'select row($1)::{schema}.wrapped'`,
 			`create cast (integer as wrapped) with function wrap(integer)`,
 		}, query: `select d, id, ((v::wrapped)).n as v from facts`,
-		changes: []string{writeFacts, `create or replace function wrap(integer) returns wrapped language sql immutable as 'select row($1 + 1)::wrapped'`, writeFacts},
+		changes: []string{writeFacts, `create or replace function wrap(integer) returns wrapped language sql immutable as 'select row($1 + 1)::{schema}.wrapped'`, writeFacts},
 	},
 	{
 		name: "a function in a function is redefined", setup: []string{

@@ -735,8 +735,9 @@ begin
         wanted.columns := rwproxy.predicate_columns(relation, arguments -> 'columns');
     else
         wanted.columns := rwproxy.need_columns(relation, arguments -> 'columns', true);
+        -- A partition gets and loses rows by columns that nobody reads.
         wanted.reads := case
-            when arguments ? 'reads' then rwproxy.need_columns(relation, arguments -> 'reads', false)
+            when arguments ? 'reads' and wanted.relation = relation then rwproxy.need_columns(relation, arguments -> 'reads', false)
         end;
     end if;
     wanted.installed := pg_catalog.pg_current_xact_id();

@@ -23,19 +23,26 @@ as $$
     with recursive reads (oid) as (
         select flow_view
          union
-        select d.refobjid
+        select named.oid
           from reads v
           join pg_catalog.pg_rewrite r on r.ev_class = v.oid
           join pg_catalog.pg_class c on c.oid = v.oid and c.relkind = 'v'
-          join pg_catalog.pg_depend d
-            on d.classid = 'pg_catalog.pg_rewrite'::regclass
-           and d.objid = r.oid
-           and d.refclassid = 'pg_catalog.pg_class'::regclass
+         cross join lateral (
+               select d.refobjid
+                 from pg_catalog.pg_depend d
+                where d.classid = 'pg_catalog.pg_rewrite'::regclass
+                  and d.objid = r.oid
+                  and d.refclassid = 'pg_catalog.pg_class'::regclass
+                union
+               -- Nothing depends on a system catalog, in pg_depend.
+               select m.match[1]::oid
+                 from pg_catalog.regexp_matches(r.ev_action::text, ':relid (\d+)', 'g') as m (match)
+              ) as named (oid)
     )
     select v.oid
       from reads v
       join pg_catalog.pg_class c on c.oid = v.oid
-     where c.relkind in ('r', 'p', 'f', 'm', 'v')
+     where c.relkind in ('r', 'p', 'f', 'm', 'v', 'S')
 $$;
 
 create function rwproxy.view_sources(flow_view oid) returns setof oid
@@ -94,6 +101,19 @@ begin
         select g.tgfoid
           from pg_catalog.pg_trigger g
          where g.tgrelid = any (written) and not g.tgisinternal);
+    -- What the bodies of SQL functions call, where they are not strings.
+    called := array(
+        with recursive every (oid) as (
+            select pg_catalog.unnest(called)
+             union
+            select d.refobjid
+              from every e
+              join pg_catalog.pg_depend d
+                on d.classid = 'pg_catalog.pg_proc'::regclass
+               and d.objid = e.oid
+               and d.refclassid = 'pg_catalog.pg_proc'::regclass
+        )
+        select e.oid from every e);
     facts := array(
         select pg_catalog.format('relation %s %s %s %s %s %s', c.oid, c.oid::regclass, c.relkind, c.relpersistence,
                    c.relrowsecurity, c.relforcerowsecurity)
@@ -134,6 +154,21 @@ begin
                     select
                       from pg_catalog.pg_proc p
                      where p.oid = g.tgfoid and p.pronamespace = 'rwproxy_log'::regnamespace))
+         union all
+        select pg_catalog.format('label %s %s', l.oid, l.xmin)
+          from pg_catalog.pg_enum l
+         where l.enumtypid in (
+               select coalesce(nullif(t.typelem, 0), t.oid)
+                 from pg_catalog.pg_attribute a
+                 join pg_catalog.pg_type t on t.oid = rwproxy.base_type(a.atttypid)
+                where a.attrelid = any (concerned) and a.attnum > 0)
+         union all
+        select pg_catalog.format('text search configuration %s %s', x.mapcfg, x.xmin)
+          from pg_catalog.pg_depend d
+          join pg_catalog.pg_rewrite r on r.oid = d.objid and r.ev_class = any (read)
+          join pg_catalog.pg_ts_config_map x on x.mapcfg = d.refobjid
+         where d.classid = 'pg_catalog.pg_rewrite'::regclass
+           and d.refclassid = 'pg_catalog.pg_ts_config'::regclass
          union all
         select 'server ' || pg_catalog.current_setting('server_version_num'));
     -- The files of the tables apart: a rewrite may have changed rows, but it is
