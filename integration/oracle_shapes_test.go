@@ -62,7 +62,7 @@ var shapes = []shape{
 	{name: "computed key", sources: sources(facts), query: `select k % 3 as k, case when v > 5 then 'large' else 'small' end as size, count(*) as n from facts group by 1, 2`, windows: []string{`k = 1`, `k <> 1`, `k is null`, `size = 'large'`}, expect: either},
 	{name: "lower case key", sources: sources(facts), query: `select lower(c) as c, count(*) as n from facts group by 1`, windows: []string{`c >= 'a'`, `c in ('a', 'b')`, `c is null or c = ''`}},
 	{name: "text key", sources: sources(facts), query: `select c, count(*) as n from facts group by c`, windows: []string{`c > ''`, `c in ('a', 'A')`, `c is null or c = ''`}},
-	{name: "key that ignores case", sources: sources(facts), setup: []string{`create collation ignoring_case (provider = icu, locale = 'und-u-ks-level2', deterministic = false)`}, query: `select id, c collate ignoring_case as c from facts`, windows: []string{`c = 'A'`, `c > 'a'`, `c is null`}},
+	{name: "key that ignores case", sources: sources(facts), setup: []string{`create collation ignoring_case (provider = icu, locale = 'und-u-ks-level2', deterministic = false)`}, query: `select id, c collate ignoring_case as c from facts`, windows: []string{`c = 'A'`, `c > 'a'`, `c is null`}, expect: either},
 	{name: "numbers of several images", sources: sources(facts), query: `select n, id, v from facts`, windows: []string{`n >= 1`, `n in (1.0, 2.5)`, `n < 2 or n is null`}},
 	{name: "padded key", sources: sources(facts), query: `select c::char(3) as c, id, v from facts`, windows: []string{`c >= 'a'`, `c = 'a'`, `c is null`}},
 	{name: "floating key", sources: sources(facts), query: `select case when v = 3 then float8 'NaN' when v = 4 then float8 '-0' else v end as k, id from facts`, windows: []string{`k >= 0`, `k = 'NaN'`, `k < 9`}},
@@ -154,7 +154,7 @@ var shapes = []shape{
 	{name: "children", sources: sources(inherited), query: `select k, count(*) as n, sum(v) as v from inherited group by k`, windows: overKeys},
 	{name: "only the parent", sources: sources(inherited), query: `select k, id, v from only inherited`, windows: overKeys},
 	{name: "a flow's table", sources: sources(facts), upstream: `select d, k, sum(v) as v from facts group by d, k`, query: `select d, count(*) as n, sum(v) as v from upstream group by d`, windows: overDays},
-	{name: "a flow's table and its source", sources: sources(facts), upstream: `select d, k, sum(v) as v from facts group by d, k`, query: `select u.d, u.k, u.v, f.id from upstream u join facts f on f.k = u.k and f.d = u.d`, windows: overDays},
+	{name: "a flow's table and its source", sources: sources(facts), upstream: `select d, k, sum(v) as v from facts group by d, k`, query: `select u.d, u.k, u.v, f.id from upstream u join facts f on f.k = u.k and f.d = u.d`, windows: overDays, expect: either},
 
 	// Targets and predicates.
 	{name: "declared columns", sources: sources(facts), columns: `k integer, note text default 'new', v numeric(8, 1), d date`, query: `select k, n as v, at as d from facts`, windows: append(overDays[:len(overDays):len(overDays)], overKeys...)},
