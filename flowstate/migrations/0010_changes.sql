@@ -482,19 +482,9 @@ returns jsonb
 language plpgsql
 as $$
 declare
-    relations oid[] := array(
-        select (s.source ->> 'relation')::oid
-          from pg_catalog.jsonb_array_elements(proved.sources) as s (source)
-         union
-        select (n.need ->> 'relation')::oid
-          from pg_catalog.jsonb_array_elements(proved.sources) as s (source)
-         cross join pg_catalog.jsonb_array_elements(s.source -> 'routes') as r (route)
-         cross join pg_catalog.jsonb_array_elements(r.route -> 'needs') as n (need));
-    routes jsonb := coalesce((
-        select s.source -> 'routes'
-          from pg_catalog.jsonb_array_elements(proved.sources) as s (source)
-         where s.source -> 'relation' = changes -> 'oid'), '[]');
-    reader regproc := rwproxy.reader(proved.view);
+    relations oid[];
+    routes jsonb;
+    reader regproc;
     reading boolean;
     query text;
     tuples jsonb;
@@ -502,6 +492,20 @@ begin
     if (changes ->> 'rows')::bigint = 0 or changes ->> 'obstacle' is not null then
         return changes;
     end if;
+    reader := rwproxy.reader(proved.view);
+    -- A path is not expected to find a million elements, for which Postgres would
+    -- make room, as jsonb_array_elements inside jsonb_array_elements are.
+    relations := array(
+        select distinct (r.relation #>> '{}')::oid
+          from (
+                select pg_catalog.jsonb_path_query(proved.sources, '$[*].relation')
+                 union all
+                select pg_catalog.jsonb_path_query(proved.sources, '$[*].routes[*].needs[*].relation')
+               ) as r (relation));
+    routes := coalesce((
+        select s.source -> 'routes'
+          from pg_catalog.jsonb_array_elements(proved.sources) as s (source)
+         where s.source -> 'relation' = changes -> 'oid'), '[]');
     for i in 0..pg_catalog.jsonb_array_length(routes) - 1 loop
         reading := rwproxy.reads_tables(routes -> i, relations);
         continue when reading and reader is null;
