@@ -60,6 +60,19 @@ func TestOnlyWhatChangedIsRecomputed(t *testing.T) {
 	s.refreshed("revenue", "NO_OP -")
 }
 
+func TestOfVeryManyChangedRowsTheWindowsColumnIsKnown(t *testing.T) {
+	t.Parallel()
+	s := newDatabase(t).connect()
+	s.must(
+		"create table visit (id int primary key, day date not null)",
+		"insert into visit select n, date '2024-01-01' + n / 5000 from generate_series(1, 50000) n",
+		"create streaming table visits flow replace where day >= '2024-01-03' by name select id, day from visit",
+		"analyze visit", "analyze visits",
+		"update visit set id = -id where day = '2024-01-05'")
+	s.refreshed("visits", "INCREMENTAL -")
+	s.expect("select rows_deleted, rows_inserted from rwproxy.refreshes where technique = 'INCREMENTAL'", "5000 5000")
+}
+
 func TestAChangeOutsideTheWindowIsReadAndWritesNothing(t *testing.T) {
 	t.Parallel()
 	s := newDatabase(t).connect()

@@ -55,6 +55,10 @@ const proofAttempts = 3
 // service connection at once.
 func (r *run) prepare(ctx context.Context) error {
 	r.prepared = true
+	var err error
+	if r.selecting, err = r.predicateColumns(ctx); err != nil {
+		return err
+	}
 	proved, err := r.prove(ctx)
 	if err != nil {
 		return err
@@ -95,11 +99,7 @@ func (r *run) capture(ctx context.Context, proved provedFlow) error {
 	}
 	sources := proved.captured()
 	if !r.targetTracked {
-		columns, err := r.predicateColumns(ctx)
-		if err != nil {
-			return err
-		}
-		sources = append(sources, flowstate.CaptureSource{OID: r.target.OID, Columns: columns})
+		sources = append(sources, flowstate.CaptureSource{OID: r.target.OID, Columns: r.selecting})
 	}
 	flow := r.target.Table.Flow
 	r.tracking, err = r.engine.service.EnsureCapture(ctx, r.client.Database(), flowstate.CaptureRequest{
@@ -162,6 +162,17 @@ func (r *run) prove(ctx context.Context) (provedFlow, error) {
 		return provedFlow{}, err
 	}
 	inTarget := byName(targetColumns)
+	// Of a statement that changes very many rows only the first column's values
+	// are logged: the window's own tells these rows apart best.
+	slices.SortStableFunc(viewColumns, func(a, b column) int {
+		switch {
+		case slices.Contains(r.selecting, a.name) == slices.Contains(r.selecting, b.name):
+			return 0
+		case slices.Contains(r.selecting, a.name):
+			return -1
+		}
+		return 1
+	})
 	var candidates []string
 	for _, c := range viewColumns {
 		if stored := inTarget[c.name]; stored.typ == c.typ && stored.collation == c.collation {

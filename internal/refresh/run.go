@@ -33,7 +33,8 @@ type run struct {
 	restartable bool // its transaction may be begun again
 	tracking    []flowstate.Tracking
 
-	targetTracked bool // writes of others to the target are recorded
+	selecting     []string // the columns that the flow's predicate depends on, once prepared
+	targetTracked bool     // writes of others to the target are recorded
 }
 
 func newRun(e *Engine, c Client, kind flowstate.Kind) *run {
