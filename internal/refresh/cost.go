@@ -16,12 +16,15 @@ type cost struct {
 	rows  float64
 }
 
-// A narrowed window is worth it up to these shares of the whole one's rows.
-// Below the first it is even if the planner expects it to cost more: it knows
-// little of a predicate of many alternatives, and the rows that are not written
-// count too. Above the second the saving does not pay for the plan. The
-// measurements are in docs/performance.md.
+// A narrowed window is worth it if the planner expects it to cost less by
+// sureGain: that has always meant a real gain of several times, whatever the
+// planner thinks of the number of groups, of which it knows little. Else it is up
+// to these shares of the whole window's rows. Below the first it is even if it is
+// expected to cost more: the rows that are not written count too. Above the
+// second the saving does not pay for the plan. The measurements are in
+// docs/performance.md.
 const (
+	sureGain        = 1.5
 	worthwhileShare = 0.3
 	largestShare    = 0.5
 )
@@ -30,7 +33,8 @@ const (
 // to cost less than all of it.
 func (part cost) worthwhile(whole cost) bool {
 	share := part.rows / max(whole.rows, 1)
-	return share <= largestShare && (share <= worthwhileShare || part.total <= whole.total)
+	return part.total*sureGain <= whole.total || share <= worthwhileShare ||
+		share <= largestShare && part.total <= whole.total
 }
 
 // costOf asks the planner what it costs to read the rows of a window.

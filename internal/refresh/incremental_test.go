@@ -73,6 +73,22 @@ func TestOfVeryManyChangedRowsTheWindowsColumnIsKnown(t *testing.T) {
 	s.expect("select rows_deleted, rows_inserted from rwproxy.refreshes where technique = 'INCREMENTAL'", "5000 5000")
 }
 
+func TestAWindowIsNarrowedWhateverThePlannerThinksOfItsGroups(t *testing.T) {
+	t.Parallel()
+	s := newDatabase(t).connect()
+	s.must(
+		"create table shop (shop int primary key, region int not null)",
+		"insert into shop select n, n % 50 from generate_series(0, 199) n",
+		"create table sale (day date not null, shop int not null)",
+		"insert into sale select date '2024-01-01' + n / 5000, n % 200 from generate_series(0, 49999) n",
+		"create index on sale (day)",
+		`create streaming table regions flow replace where day >= '2024-01-05' by name
+		 select day, region, count(*) as sales from sale join shop using (shop) group by day, region`,
+		"analyze sale", "analyze shop", "analyze regions",
+		"delete from sale where day = '2024-01-08' and shop = 7")
+	s.refreshed("regions", "INCREMENTAL -")
+}
+
 func TestAChangeOutsideTheWindowIsReadAndWritesNothing(t *testing.T) {
 	t.Parallel()
 	s := newDatabase(t).connect()
