@@ -88,3 +88,15 @@ func TestADiffFailsWhenATriggerKeepsRows(t *testing.T) {
 	s.fails("55000", "refresh streaming table target")
 	s.expect("select count(*) from target", "2")
 }
+
+func TestAFlowReadByAnotherOneIsRecomputedWithoutWritingWhatIsThere(t *testing.T) {
+	t.Parallel()
+	s := newDatabase(t).connect()
+	revenue(s, "tblproperties ('rwproxy.refresh_policy' = 'full')")
+	s.must("refresh streaming table revenue")
+	s.expect("select rows_deleted > 0 from rwproxy.refreshes order by started_at desc limit 1", "t")
+	s.must("create streaming table monthly flow replace where true by name select shop, sum(amount) as amount from revenue group by shop")
+	s.must("refresh streaming table revenue")
+	s.expect("select rows_deleted, rows_inserted from rwproxy.refreshes order by started_at desc limit 1", "0 0")
+	s.refreshed("monthly", "NO_OP -")
+}

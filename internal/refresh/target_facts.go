@@ -28,7 +28,7 @@ func readTargetFacts(ctx context.Context, s pgsession.Session, target uint32) (t
 		return targetFacts{}, err
 	}
 	is := func(i int) bool { return rows[0][i].Text == "t" }
-	return targetFacts{beforeInsert: is(0), beforeDelete: is(1), rules: is(2), rowSecurity: is(3), sendable: is(4)}, nil
+	return targetFacts{beforeInsert: is(0), beforeDelete: is(1), rules: is(2), rowSecurity: is(3), sendable: is(4), read: is(5)}, nil
 }
 
 // refuse refuses a target whose rows a statement cannot be sure to replace.

@@ -25,4 +25,13 @@ select exists (select from enabled e where e.tgtype & 7 = 7),
              join pg_type t on t.oid = a.atttypid
              left join pg_type e on e.oid = t.typelem and t.typcategory = 'A'
             where a.attrelid = $1::oid and a.attnum > 0 and not a.attisdropped
-              and (t.typsend = 0 or e.typsend = 0))
+              and (t.typsend = 0 or e.typsend = 0)),
+       exists (
+           select
+             from pg_depend d
+             join pg_rewrite r on r.oid = d.objid
+             join pg_class v on v.oid = r.ev_class
+            where d.classid = 'pg_rewrite'::regclass
+              and d.refclassid = 'pg_class'::regclass
+              and d.refobjid in (select f.oid from family f)
+              and v.relnamespace = to_regnamespace('rwproxy_flows'))
