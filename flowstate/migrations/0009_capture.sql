@@ -217,9 +217,9 @@ $$;
 -- returns from the function unless anything may have changed.
 create function rwproxy.capture_branch(
     operation text, rows text, log text, depth integer, columns text[], plain text[], distinguished text[],
-    fits text, missing text, changed text, changed_one text
+    fits text, missing text, names text[], changed text, changed_one text
 ) returns text
-language plpgsql immutable
+language plpgsql stable
 as $$
 declare
     few constant integer := 16;
@@ -245,8 +245,18 @@ begin
         if capture.affected = 0 then
             return null;
         end if;
-$branch$, pg_catalog.quote_literal(operation), coalesce(fits, 'true'), rows,
-        (select E'\n                 cross join (select ' || missing || ') m'), few + 1);
+%s$branch$, pg_catalog.quote_literal(operation), coalesce(fits, 'true'), rows,
+        (select E'\n                 cross join (select ' || missing || ') m'), few + 1,
+        case when pg_catalog.current_setting('server_version_num')::integer >= 180000 and names is not null
+            then pg_catalog.format($check$
+        if exists (
+            select from pg_attribute a
+             where a.attrelid = TG_RELID and a.attgenerated = 'v' and a.attname = any (%L))
+        then
+            capture.fits := false;
+        end if;
+$check$, names)
+        end);
     if depth = 0 then
         if changed is not null then
             branch := branch || pg_catalog.format($branch$
@@ -323,12 +333,13 @@ $$;
 -- whether they fit, in a way that holds without looking into any catalog and
 -- fails for no table: in
 --
---     (select "day" from (select t.*) x)
+--     (select case when false then "day" end from (select t.*) x)
 --
 -- "day" is the column of the changed rows if there is one, else that of the
--- relation m further out, whose type no column has. If they do not fit, it logs
--- that anything may have changed. Postgres parses the statements after that
--- only when they are run.
+-- relation m further out, whose type no column has; only its type is asked for.
+-- If they do not fit, it logs that anything may have changed. Postgres parses
+-- the statements after that only when they are run. A virtual column, which
+-- PostgreSQL 18 has and refuses to read here, is the one thing to be looked up.
 --
 -- A statement of few rows logs their values plainly: DISTINCT costs more than
 -- all the rest. One of many logs the distinct values, or those of fewer leading
@@ -355,7 +366,8 @@ declare
     distinguished text[]; -- what keeps the values of a column apart
     fits text;
     missing text;
-    reads text[]; -- of the relation
+    names text[]; -- of the columns in reads and quoted
+    reads text[]; -- of the relation, quoted
     body text;
     changed text;
     changed_one text;
@@ -380,18 +392,24 @@ begin
     select pg_catalog.string_agg(
                case
                    when a.attnum = any (captured.columns)
-                       then pg_catalog.format('pg_typeof((select %I from (select t.*) x))::oid = %s', a.attname, a.atttypid)
-                   else pg_catalog.format('pg_typeof((select %I from (select t.*) x)) <> ''rwproxy_log.missing''::regtype', a.attname)
+                       then pg_catalog.format('pg_typeof((select case when false then %I end from (select t.*) x))::oid = %s',
+                           a.attname, rwproxy.base_type(a.atttypid))
+                   else pg_catalog.format('pg_typeof((select case when false then %I end from (select t.*) x)) <> ''rwproxy_log.missing''::regtype',
+                           a.attname)
                end, E'\n                 and ' order by a.attnum),
            pg_catalog.string_agg(pg_catalog.format('null::rwproxy_log.missing as %I', a.attname), ', ' order by a.attnum),
+           pg_catalog.array_agg(a.attname::text order by a.attnum),
            pg_catalog.array_agg(pg_catalog.quote_ident(a.attname) order by a.attnum)
-      into fits, missing, reads
+      into fits, missing, names, reads
       from pg_catalog.pg_attribute a
      where a.attrelid = captured.relation
-       and a.attnum = any (captured.columns || captured.reads);
-    if captured.reads is null then
-        reads := array['*'];
-    end if;
+       and a.attnum > 0
+       and not a.attisdropped
+       and case
+               -- Every column but the virtual ones, which follow from others.
+               when captured.reads is null then a.attgenerated <> 'v'
+               else a.attnum = any (captured.columns || captured.reads)
+           end;
 
     -- The rows of an UPDATE, old and new, that are not equal pair by pair.
     changed := pg_catalog.format(
@@ -442,9 +460,9 @@ $body$,
             E'    if capture.own then\n        return null;\n    end if;\n'
             else '' end);
     body := body
-        || rwproxy.capture_branch('INSERT', 'rwproxy_new', log, depth, columns, plain, distinguished, fits, missing, null, null)
-        || rwproxy.capture_branch('DELETE', 'rwproxy_old', log, depth, columns, plain, distinguished, fits, missing, null, null)
-        || rwproxy.capture_branch('UPDATE', 'rwproxy_new', log, depth, columns, plain, distinguished, fits, missing, changed, changed_one)
+        || rwproxy.capture_branch('INSERT', 'rwproxy_new', log, depth, columns, plain, distinguished, fits, missing, names, null, null)
+        || rwproxy.capture_branch('DELETE', 'rwproxy_old', log, depth, columns, plain, distinguished, fits, missing, names, null, null)
+        || rwproxy.capture_branch('UPDATE', 'rwproxy_new', log, depth, columns, plain, distinguished, fits, missing, names, changed, changed_one)
         || pg_catalog.format($body$
     when 'TRUNCATE' then
         null;
