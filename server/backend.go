@@ -200,8 +200,22 @@ func (s *session) noteExecuted(typ byte, content []byte) {
 			s.status, s.unsure = statusInBlock, true
 		}
 	case typ == msgCommandComplete:
-		s.pipelining = true
+		s.pipelining = !commitsAtOnce(content)
 	}
+}
+
+// commitsAtOnce reports the tag of a statement that Postgres commits when it has
+// run, not at the next Sync, since it must be alone in its transaction. Those
+// that are so and begin another transaction themselves, as VACUUM does, leave
+// that one open. (A tag does not tell DROP INDEX CONCURRENTLY of no index, nor
+// whether a subscription has a slot: they are taken for the more usual.)
+func commitsAtOnce(tag []byte) bool {
+	tag, _ = bytes.CutSuffix(tag, []byte{0})
+	switch string(tag) {
+	case "CREATE DATABASE", "DROP DATABASE", "CREATE TABLESPACE", "DROP TABLESPACE", "ALTER SYSTEM", "DISCARD ALL":
+		return true
+	}
+	return false
 }
 
 // controlsTransaction reports the tag of a statement that begins or ends a
