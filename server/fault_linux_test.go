@@ -179,8 +179,7 @@ func carry(near net.Conn, far string) {
 func TestABackendThatIsCutOffEndsItsSession(t *testing.T) {
 	probeEverySecond(t)
 	url := pgtest.Database(t)
-	direct := connect(t, url)
-	exec(t, direct, "create table log (target text, joined bool)")
+	exec(t, connect(t, url), "create table log (target text, joined bool)")
 	for moment, test := range map[string]struct{ send, answer string }{
 		"at rest":         {"select 1", ""},
 		"in a block":      {"begin", ""},
@@ -188,6 +187,7 @@ func TestABackendThatIsCutOffEndsItsSession(t *testing.T) {
 	} {
 		t.Run(moment, func(t *testing.T) {
 			t.Parallel() // to each other
+			direct := connect(t, url)
 			network := newLink(t, fmt.Sprintf("127.0.0.1:%d", pgtest.Server(t).Port()))
 			p := startProxy(t, refreshing, func(c *server.Config) { c.Upstream.Port = network.Addr().(*net.TCPAddr).Port })
 			w := dialWire(t, p.url(t, url))
