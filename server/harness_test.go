@@ -173,10 +173,9 @@ func dialRaw(t testing.TB, address string) *wire {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(limit)); err != nil {
-		t.Fatal(err)
-	}
-	return &wire{t: t, conn: conn}
+	w := &wire{t: t, conn: conn}
+	w.startWait()
+	return w
 }
 
 func startupPacket(parameters ...string) []byte {
@@ -189,8 +188,15 @@ func startupPacket(parameters ...string) []byte {
 	return packet
 }
 
+// startWait begins what limit bounds: a single message, not how many a test has.
+func (w *wire) startWait() {
+	// A connection that is closed fails next anyway.
+	_ = w.conn.SetDeadline(time.Now().Add(limit))
+}
+
 func (w *wire) send(b []byte) {
 	w.t.Helper()
+	w.startWait()
 	if _, err := w.conn.Write(b); err != nil {
 		w.t.Fatal(err)
 	}
@@ -199,6 +205,7 @@ func (w *wire) send(b []byte) {
 // read returns the next message, nil at the end of the connection.
 func (w *wire) read() frame {
 	w.t.Helper()
+	w.startWait()
 	head := make([]byte, 5)
 	if _, err := io.ReadFull(w.conn, head); err != nil {
 		if ne, ok := err.(net.Error); ok && ne.Timeout() {
@@ -246,9 +253,7 @@ func (w *wire) untilEnd() []frame {
 // drain reads to ReadyForQuery and keeps nothing.
 func (w *wire) drain() {
 	w.t.Helper()
-	if err := w.conn.SetDeadline(time.Now().Add(limit)); err != nil {
-		w.t.Fatal(err)
-	}
+	w.startWait()
 	r := bufio.NewReaderSize(w.conn, 64<<10)
 	for {
 		head, err := r.Peek(5)
