@@ -30,10 +30,13 @@ const (
 )
 
 // worthwhile reports whether reading and writing a part of a window is expected
-// to cost less than all of it.
-func (part cost) worthwhile(whole cost) bool {
+// to cost less than all of it. all is the flow's query without a window: to the
+// planner a condition on the window's own column is one more condition, so that
+// what it expects of the part can be too little by as much as the window is of
+// all.
+func (part cost) worthwhile(whole, all cost) bool {
 	share := part.rows / max(whole.rows, 1)
-	return part.total*sureGain <= whole.total || share <= worthwhileShare ||
+	return part.total*sureGain*all.total <= whole.total*whole.total || share <= worthwhileShare ||
 		share <= largestShare && part.total <= whole.total
 }
 
@@ -52,15 +55,11 @@ func (r *run) explainSelect(ctx context.Context, w rewrite.Window) (root explain
 }
 
 // reachesSource reports that the predicate of a window, whose plan is whole,
-// selects rows of a source. One on the result of an aggregate, say, only selects
-// rows of the query. The planner takes a predicate down as far as it can go.
-func (r *run) reachesSource(ctx context.Context, w rewrite.Window, whole explained) (bool, error) {
-	w.Predicate = ""
-	all, err := r.explainSelect(ctx, w)
-	if err != nil {
-		return false, err
-	}
-	return whole.conditions(true) != all.conditions(true) || whole.conditions(false) == all.conditions(false), nil
+// selects rows of a source; all is the plan without it. One on the result of an
+// aggregate, say, only selects rows of the query. The planner takes a predicate
+// down as far as it can go.
+func reachesSource(whole, all explained) bool {
+	return whole.conditions(true) != all.conditions(true) || whole.conditions(false) == all.conditions(false)
 }
 
 // explained is a node of a plan, as EXPLAIN has it in JSON.

@@ -213,8 +213,10 @@ func (r *run) narrow(ctx context.Context, w rewrite.Window, p *plan) (decision, 
 		return decision{}, err
 	}
 	p.whole = whole.cost()
-	reaches, err := r.reachesSource(ctx, w, whole)
-	if err != nil || !reaches {
+	everything := w
+	everything.Predicate = ""
+	all, err := r.explainSelect(ctx, everything)
+	if err != nil || !reachesSource(whole, all) {
 		return recompute(reasonPredicate), err
 	}
 	part := w
@@ -222,7 +224,7 @@ func (r *run) narrow(ctx context.Context, w rewrite.Window, p *plan) (decision, 
 	if p.part, err = r.costOf(ctx, part); err != nil {
 		return decision{}, err
 	}
-	if !p.part.worthwhile(p.whole) && r.target.Table.Properties[rewrite.PolicyProperty] != rewrite.PolicyIncremental {
+	if !p.part.worthwhile(p.whole, all.cost()) && r.target.Table.Properties[rewrite.PolicyProperty] != rewrite.PolicyIncremental {
 		return recompute(reasonTooManyChanges), nil
 	}
 	return d, nil
