@@ -18,6 +18,7 @@ type Changes struct {
 	Proof             json.RawMessage // [StoredProof].Detail, nil unless it has this Fingerprint
 	Sources           []SourceChanges // every table that the view reads, through views too
 	TargetTracked     bool            // writes to the target are recorded
+	TargetUnrecorded  bool            // they are not, although they could be
 	// External is a relation as SQL, "" if it is empty: the columns of the
 	// predicate, under their own names, of the target's rows that others than
 	// refreshes wrote, old and new. The session may read it.
@@ -32,8 +33,10 @@ type SourceChanges struct {
 	Name     string // with its schema, quoted where needed
 	Tracked  bool   // every change since the last refresh is recorded
 	Obstacle string // why not, as one clause
-	Changed  bool
-	Rows     int64 // how many rows of the log tell so
+	// Unrecorded reports that changes are not recorded, although they could be.
+	Unrecorded bool
+	Changed    bool
+	Rows       int64 // how many rows of the log tell so
 	// Route is the index of the first usable route of the proof, -1 if none is,
 	// and Keys are the tuples that it leads to, at most [MaxKeys].
 	Route int
@@ -74,15 +77,17 @@ func ReadChanges(ctx context.Context, s pgsession.Session, target uint32, id str
 		CursorFingerprint string          `json:"cursor_fingerprint"`
 		Proof             json.RawMessage `json:"proof"`
 		TargetTracked     bool            `json:"target_tracked"`
+		TargetUnrecorded  bool            `json:"target_unrecorded"`
 		External          string          `json:"external"`
 		ExternalUnknown   bool            `json:"external_unknown"`
 		Sources           []struct {
-			OID      uint32   `json:"oid"`
-			Name     string   `json:"name"`
-			Obstacle *string  `json:"obstacle"`
-			Rows     int64    `json:"rows"`
-			Route    int      `json:"route"`
-			Keys     []string `json:"keys"` // as rows are printed
+			OID        uint32   `json:"oid"`
+			Name       string   `json:"name"`
+			Obstacle   *string  `json:"obstacle"`
+			Unrecorded bool     `json:"unrecorded"`
+			Rows       int64    `json:"rows"`
+			Route      int      `json:"route"`
+			Keys       []string `json:"keys"` // as rows are printed
 		} `json:"sources"`
 	}
 	if err := json.Unmarshal([]byte(row["changes"].Text), &read); err != nil {
@@ -94,6 +99,7 @@ func ReadChanges(ctx context.Context, s pgsession.Session, target uint32, id str
 		Fingerprint:       read.Fingerprint,
 		CursorFingerprint: read.CursorFingerprint,
 		TargetTracked:     read.TargetTracked,
+		TargetUnrecorded:  read.TargetUnrecorded,
 		External:          read.External,
 		ExternalUnknown:   read.ExternalUnknown,
 	}
@@ -102,13 +108,14 @@ func ReadChanges(ctx context.Context, s pgsession.Session, target uint32, id str
 	}
 	for _, source := range read.Sources {
 		changes := SourceChanges{
-			OID:     source.OID,
-			Name:    source.Name,
-			Tracked: source.Obstacle == nil,
-			Changed: source.Rows > 0,
-			Rows:    source.Rows,
-			Route:   source.Route,
-			Keys:    make([][]pgsession.Value, len(source.Keys)),
+			OID:        source.OID,
+			Name:       source.Name,
+			Tracked:    source.Obstacle == nil,
+			Unrecorded: source.Unrecorded,
+			Changed:    source.Rows > 0,
+			Rows:       source.Rows,
+			Route:      source.Route,
+			Keys:       make([][]pgsession.Value, len(source.Keys)),
 		}
 		if source.Obstacle != nil {
 			changes.Obstacle = *source.Obstacle

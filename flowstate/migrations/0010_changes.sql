@@ -81,6 +81,7 @@ declare
     written oid[] := array(select rwproxy.capture_tree(target));
     concerned oid[] := scanned || written;
     called oid[];
+    hidden boolean;
     facts text[];
 begin
     called := array(
@@ -114,6 +115,17 @@ begin
                and d.refclassid = 'pg_catalog.pg_proc'::regclass
         )
         select e.oid from every e);
+    -- What a body that is a string calls is hidden: it may be any function.
+    hidden := exists (
+        select
+          from pg_catalog.pg_proc p
+          join pg_catalog.pg_language l on l.oid = p.prolang
+         where p.oid = any (called)
+           and p.prosqlbody is null
+           and l.lanname not in ('internal', 'c')
+           and p.prokind <> 'a'
+           and p.pronamespace not in (
+                   'pg_catalog'::regnamespace, 'rwproxy_compat'::regnamespace, 'rwproxy_log'::regnamespace));
     facts := array(
         select pg_catalog.format('relation %s %s %s %s %s %s', c.oid, c.oid::regclass, c.relkind, c.relpersistence,
                    c.relrowsecurity, c.relforcerowsecurity)
@@ -143,8 +155,10 @@ begin
          union all
         select pg_catalog.format('function %s %s', p.oid, p.xmin)
           from pg_catalog.pg_proc p
-         where p.oid = any (called)
-           and p.pronamespace not in ('pg_catalog'::regnamespace, 'rwproxy_log'::regnamespace)
+         where (p.oid = any (called) or hidden)
+           and p.pronamespace not in (
+                   'pg_catalog'::regnamespace, 'information_schema'::regnamespace, 'rwproxy'::regnamespace,
+                   'rwproxy_log'::regnamespace)
          union all
         select pg_catalog.format('trigger %s %s %s', g.oid, g.xmin, g.tgenabled)
           from pg_catalog.pg_trigger g
@@ -154,6 +168,13 @@ begin
                     select
                       from pg_catalog.pg_proc p
                      where p.oid = g.tgfoid and p.pronamespace = 'rwproxy_log'::regnamespace))
+         union all
+        select pg_catalog.format('attribute %s %s %s', f.attrelid, f.attnum, f.xmin)
+          from pg_catalog.pg_attribute a
+          join pg_catalog.pg_type t on t.oid = rwproxy.base_type(a.atttypid)
+          left join pg_catalog.pg_type e on e.oid = t.typelem
+          join pg_catalog.pg_attribute f on f.attrelid = coalesce(nullif(t.typrelid, 0), e.typrelid)
+         where a.attrelid = any (concerned) and a.attnum > 0 and f.attnum > 0
          union all
         select pg_catalog.format('label %s %s', l.oid, l.xmin)
           from pg_catalog.pg_enum l
@@ -243,6 +264,19 @@ begin
             then 'its changes were not recorded at the last refresh'
     end;
 end
+$$;
+
+-- unrecorded says whether changes of a relation are not logged for a flow,
+-- although nothing about the relation is in the way.
+create function rwproxy.unrecorded(flow_view oid, relation oid) returns boolean
+language sql stable
+as $$
+    select (rwproxy.capture_obstacle(relation)).obstacle is null
+       and not exists (
+           select from rwproxy.capture_need n
+            where n.view = flow_view
+              and n.relation = rwproxy.capture_root(unrecorded.relation)
+              and rwproxy.captured(n.relation))
 $$;
 
 -- log_depth is how many leading columns of a log must be known for columns of a
@@ -457,6 +491,7 @@ create function rwproxy.source_changes(flow_view oid, relation oid, since pg_sna
 language plpgsql
 as $$
 declare
+    obstacle text := rwproxy.tracking_obstacle(flow_view, relation, since);
     log regclass := (
         select c.log from rwproxy.capture c where c.relation = rwproxy.capture_root(source_changes.relation));
     logged bigint := 0;
@@ -469,7 +504,8 @@ begin
     return pg_catalog.jsonb_build_object(
         'oid', relation::bigint,
         'name', relation::regclass,
-        'obstacle', rwproxy.tracking_obstacle(flow_view, relation, since),
+        'obstacle', obstacle,
+        'unrecorded', obstacle is not null and rwproxy.unrecorded(flow_view, relation),
         'rows', logged,
         'route', -1,
         'keys', '[]'::jsonb);
@@ -655,7 +691,8 @@ begin
         'target_tracked', need.view is not null
             and rwproxy.tracking_obstacle(stored.view, stored.target, since) is null,
         'external', coalesce(external.relation, ''),
-        'external_unknown', external.unknown);
+        'external_unknown', external.unknown,
+        'target_unrecorded', rwproxy.unrecorded(stored.view, stored.target));
     if pg_catalog.pg_client_encoding() not in ('UTF8', 'SQL_ASCII') and changes::text ~ '[^\x01-\x7f]' then
         -- The answer would be in that encoding, and JSON is read as UTF-8.
         changes := changes || pg_catalog.jsonb_build_object(

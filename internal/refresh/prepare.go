@@ -29,10 +29,10 @@ func (r *run) readChanges(ctx context.Context) (*flowstate.Changes, error) {
 	case err != nil || r.prepared || !unprepared(changes):
 		return changes, err
 	case r.restartable:
-		r.targetTracked = changes.TargetTracked
+		r.targetUnrecorded = changes.TargetUnrecorded
 		return nil, errUnprepared
 	}
-	r.targetTracked = changes.TargetTracked
+	r.targetUnrecorded = changes.TargetUnrecorded
 	if err := r.prepare(ctx); err != nil {
 		return nil, err
 	}
@@ -40,10 +40,10 @@ func (r *run) readChanges(ctx context.Context) (*flowstate.Changes, error) {
 }
 
 // unprepared reports that there is no proof for the flow as it is now, or that
-// changes of a table are not recorded.
+// changes of a table are not recorded although they could be.
 func unprepared(changes *flowstate.Changes) bool {
-	return changes.Proof == nil || !changes.TargetTracked ||
-		slices.ContainsFunc(changes.Sources, func(s flowstate.SourceChanges) bool { return !s.Tracked })
+	return changes.Proof == nil || changes.TargetUnrecorded ||
+		slices.ContainsFunc(changes.Sources, func(s flowstate.SourceChanges) bool { return s.Unrecorded })
 }
 
 // proofAttempts is how often a flow is proved before something that changes
@@ -98,7 +98,7 @@ func (r *run) capture(ctx context.Context, proved provedFlow) error {
 		return err
 	}
 	sources := proved.captured()
-	if !r.targetTracked {
+	if r.targetUnrecorded {
 		sources = append(sources, flowstate.CaptureSource{OID: r.target.OID, Columns: r.selecting})
 	}
 	flow := r.target.Table.Flow

@@ -229,7 +229,7 @@ func planKeys(ctx context.Context, s pgsession.Session, view string, all *source
 		return nil, err
 	}
 	plans := &planSet{}
-	if plans.whole, err = readPlan(ctx, s, "select * from "+view+" as q", all, facts); err != nil {
+	if plans.whole, err = readPlan(ctx, s, preparedPlan{statement: "select * from " + view + " as q"}, all, facts); err != nil {
 		return nil, err
 	}
 	tried := 0
@@ -254,7 +254,7 @@ func planKey(ctx context.Context, s pgsession.Session, view string, all *sources
 	accepts := func(e *expression) bool { return derivable(e.typ, column.typ) }
 	condition := " as q where q." + rewrite.QuoteIdentifier(column.name)
 	var err error
-	k.null, err = readPlan(ctx, s, "select * from "+view+condition+" is null", all, facts)
+	k.null, err = readPlan(ctx, s, preparedPlan{statement: "select * from " + view + condition + " is null"}, all, facts)
 	if err != nil {
 		return k, err
 	}
@@ -271,20 +271,16 @@ func planKey(ctx context.Context, s pgsession.Session, view string, all *sources
 	name := rewrite.QuoteIdentifier(viewName("rwproxy_proof"))
 	types := strings.Repeat("pg_catalog.int4, ", parameterNumber-1) + typeName
 	values := strings.Repeat("null, ", parameterNumber-1) + "null"
-	if _, err = s.Exec(ctx, "prepare "+name+" ("+types+") as select * from "+view+condition+
-		" operator(pg_catalog.=) "+parameterName); err != nil {
-		return k, err
-	}
-	if k.equal, err = readPlan(ctx, s, "execute "+name+" ("+values+")", all, facts); err != nil {
-		return k, err
-	}
+	k.equal, err = readPlan(ctx, s, preparedPlan{
+		name: name, prepare: "prepare " + name + " (" + types + ") as select * from " + view + condition + " operator(pg_catalog.=) " + parameterName,
+		statement: "execute " + name + " (" + values + ")",
+	}, all, facts)
 	if k.equal != nil {
 		k.equal.accepts, k.equal.direct = accepts, comparedWithParameter
 		if k.equal.root.namesParameter(parameterName) {
 			k.equal = nil
 		}
 	}
-	_, err = s.Exec(ctx, "deallocate "+name)
 	return k, err
 }
 
@@ -319,12 +315,43 @@ func derivable(e, key uint32) bool {
 	return comparableTypes(e, key) || e == oidFloat4 && key == oidFloat8 || e == oidDate && key == oidTimestamp
 }
 
+// preparedPlan is a statement to be planned.
+type preparedPlan struct {
+	name, prepare string // a prepared statement that it executes, "" for none
+	statement     string
+}
+
+// planSetting takes a plan out of the block that catches what planning raises.
+const planSetting = "rwproxy.plan"
+
+// block has a statement planned, and leaves its plan in planSetting: "" if
+// planning fails. It fails for functions of the user's that name something
+// which is not in pg_catalog, when they are inlined or evaluated.
+func (p preparedPlan) block() string {
+	prepare, deallocate := "", ""
+	if p.name != "" {
+		prepare = "execute " + rewrite.QuoteLiteral(p.prepare) + ";\n"
+		deallocate = "if exists (select from pg_prepared_statements p where quote_ident(p.name) = " + rewrite.QuoteLiteral(p.name) +
+			") then execute " + rewrite.QuoteLiteral("deallocate "+p.name) + "; end if;\n"
+	}
+	return "do " + rewrite.QuoteLiteral("declare plan text := '';\nbegin\nbegin\n"+prepare+
+		"execute "+rewrite.QuoteLiteral("explain (verbose, costs off, format json) "+p.statement)+" into plan;\n"+
+		"exception when others then plan := '';\nend;\n"+deallocate+
+		"perform set_config('"+planSetting+"', plan, true);\nend")
+}
+
 // readPlan returns what EXPLAIN shows of a statement, nil for a plan that
 // proves nothing.
-func readPlan(ctx context.Context, s pgsession.Session, statement string, all *sources, facts *queryFacts) (*planProof, error) {
-	rows, err := s.Query(ctx, "explain (verbose, costs off, format json) "+statement)
+func readPlan(ctx context.Context, s pgsession.Session, p preparedPlan, all *sources, facts *queryFacts) (*planProof, error) {
+	if _, err := s.Exec(ctx, p.block()); err != nil {
+		return nil, withoutContext(err)
+	}
+	rows, err := s.Query(ctx, "select current_setting($1), set_config($1, '', true)", planSetting)
 	if err != nil {
 		return nil, err
+	}
+	if rows[0][0].Text == "" {
+		return nil, nil //nolint:nilnil // what cannot be planned proves nothing
 	}
 	root, err := parsePlan(rows[0][0].Text)
 	if err != nil {

@@ -34,7 +34,7 @@ type run struct {
 	tracking    []flowstate.Tracking
 
 	selecting     []string // the columns that the flow's predicate depends on, once prepared
-	targetTracked bool     // writes of others to the target are recorded
+	targetUnrecorded bool // writes of others to the target are not recorded
 }
 
 func newRun(e *Engine, c Client, kind flowstate.Kind) *run {
