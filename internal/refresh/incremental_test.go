@@ -340,3 +340,47 @@ func TestWhoeverDefinesAFlowIsToldWhatCannotBeTracked(t *testing.T) {
 	}
 	s.refreshed("staged", "FULL_RECOMPUTE SOURCE_NOT_TRACKED")
 }
+
+func TestWhatAQueryDependsOnBesidesItsTablesIsNoticed(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		setup  []string
+		value  string // of a row of src
+		change string
+		want   string
+	}{
+		{
+			"a function that a function calls", []string{
+				"create function inner_one(int) returns int language sql immutable as 'select $1 + 1'",
+				"create function outer_one(int) returns int language sql immutable as 'select public.inner_one($1)'",
+			},
+			"outer_one(n)", "create or replace function inner_one(int) returns int language sql immutable as 'select $1 + 1000'",
+			"FULL_RECOMPUTE DEFINITION_CHANGED",
+		},
+		{
+			"a function with names of the search_path", []string{
+				"create function inner_one(int) returns int language sql immutable as 'select $1 + 1'",
+				"create function outer_one(int) returns int language sql immutable as 'select inner_one($1)'",
+			},
+			"outer_one(n)", "insert into src values (7)", "FULL_RECOMPUTE CHANGE_NOT_NARROWABLE",
+		},
+		{
+			"an attribute of a composite type", []string{"create type pair as (a int, b int)", "alter table src add column p pair default row(1, 2)"},
+			"p::text", "alter type pair add attribute c int cascade", "FULL_RECOMPUTE DEFINITION_CHANGED",
+		},
+		{
+			"the name of a relation", []string{"create table named ()", "insert into src select 'named'::regclass::oid::int"},
+			"n::oid::regclass::text", "alter table named rename to renamed", "FULL_RECOMPUTE QUERY_NOT_DETERMINISTIC",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := newDatabase(t).connect()
+			s.must("create table src (n int)", "insert into src values (1), (2)")
+			s.must(c.setup...)
+			s.must("create streaming table dst flow replace where n > 0 by name select n, "+c.value+" as v from src", c.change)
+			s.refreshed("dst", c.want)
+		})
+	}
+}

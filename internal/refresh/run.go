@@ -33,8 +33,8 @@ type run struct {
 	restartable bool // its transaction may be begun again
 	tracking    []flowstate.Tracking
 
-	selecting     []string // the columns that the flow's predicate depends on, once prepared
-	targetUnrecorded bool // writes of others to the target are not recorded
+	selecting        []string // the columns that the flow's predicate depends on, once prepared
+	targetUnrecorded bool     // writes of others to the target are not recorded
 }
 
 func newRun(e *Engine, c Client, kind flowstate.Kind) *run {
