@@ -126,7 +126,20 @@ func (facts *queryFacts) add(i issue) {
 	}
 }
 
+// catalogTypes are the types whose values are printed as the names that objects
+// of the database have at that time. Those of text search are left out: they
+// choose what a function does, and the fingerprint has them.
+var catalogTypes = map[string]string{
+	"24": "regproc", "2202": "regprocedure", "2203": "regoper", "2204": "regoperator", "2205": "regclass", "2206": "regtype",
+	"4096": "regrole", "4089": "regnamespace", "4191": "regcollation",
+}
+
 func (facts *queryFacts) readNode(n *treeNode) {
+	for field, value := range n.fields {
+		if name := catalogTypes[value.atom]; name != "" && strings.HasSuffix(field, "type") {
+			facts.add(issue{Type: issueState, Function: name})
+		}
+	}
 	if n.has("rtekind") { // RANGETBLENTRY; RTE in PostgreSQL 14
 		facts.readRelation(n)
 	}
