@@ -133,13 +133,17 @@ func TestEveryWayToWriteIsLogged(t *testing.T) {
 	for _, step := range []struct{ sql, want string }{
 		{"copy source from program 'echo \"2024-01-03,3\"' csv", "[2|2024-01-03|3]"},
 		{mergeFrom15, "[2|2024-01-02|2 2|2024-01-02|9]"},
-		{"insert into source values ('2024-01-03', 4), ('2024-01-04', 4) on conflict (day) do update set amount = 40",
-			"[2|2024-01-03|3 2|2024-01-03|40 2|2024-01-04|4]"},
+		{
+			"insert into source values ('2024-01-03', 4), ('2024-01-04', 4) on conflict (day) do update set amount = 40",
+			"[2|2024-01-03|3 2|2024-01-03|40 2|2024-01-04|4]",
+		},
 		{"insert into source values ('2024-01-03', 4) on conflict do nothing", "[]"},
 		{"delete from days where day = '2024-01-04'", "[2|2024-01-04|4]"},
 		{"update days set day = '2024-02-01' where day = '2024-01-03'", "[2|2024-01-03|40 2|2024-02-01|40]"},
-		{"with moved as (delete from source where amount = 9 returning *) insert into source select '2024-01-05', amount from moved",
-			"[2|2024-01-02|9 2|2024-01-05|9]"},
+		{
+			"with moved as (delete from source where amount = 9 returning *) insert into source select '2024-01-05', amount from moved",
+			"[2|2024-01-02|9 2|2024-01-05|9]",
+		},
 		{"truncate days cascade", "[0|null|null]"},
 	} {
 		c.must(step.sql)

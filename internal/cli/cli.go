@@ -21,10 +21,11 @@ type program struct {
 
 // commands are the command line's grammar.
 type commands struct {
-	Serve   serveCommand   `cmd:"" default:"withargs" help:"Run the proxy until a signal (the default)."`
-	Demo    demoCommand    `cmd:"" help:"Run Postgres and the proxy with sample tables, and show in plain words what flows do."`
-	Verify  verifyCommand  `cmd:"" help:"Compare what flows have written with a recompute, without writing anything."`
-	Version versionCommand `cmd:"" help:"Print the version."`
+	Serve     serveCommand     `cmd:"" default:"withargs" help:"Run the proxy until a signal (the default)."`
+	Demo      demoCommand      `cmd:"" help:"Run Postgres and the proxy with sample tables, and show in plain words what flows do."`
+	Verify    verifyCommand    `cmd:"" help:"Compare what flows have written with a recompute, without writing anything."`
+	Uninstall uninstallCommand `cmd:"" help:"Remove rwproxy from a database; the tables stay."`
+	Version   versionCommand   `cmd:"" help:"Print the version."`
 }
 
 type serveCommand struct {

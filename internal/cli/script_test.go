@@ -84,10 +84,12 @@ func TestScripts(t *testing.T) {
 				return err
 			}
 			env.Setenv("UPSTREAM", server.URL("postgres"))
+			env.Setenv("UPSTREAM_OTHER", server.URL("other")) // not created
 			env.Setenv("RWPROXY_LISTEN", listen)
 			env.Setenv("RWPROXY_HTTP", console)
 			env.Setenv("RWPROXY_LOG_FORMAT", "json")
 			env.Setenv("PROXY", "postgres://postgres@"+listen+"/postgres")
+			env.Setenv("PROXY_OTHER", "postgres://postgres@"+listen+"/other")
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
