@@ -59,7 +59,9 @@ func TestThePageForDatabricksUsersSaysWhatFlowsDo(t *testing.T) {
 }
 
 // onlyDatabricks are texts that PostgreSQL accepts, or refuses in its own words.
-var onlyDatabricks = map[string]bool{"tags[0:1]": true, "interval 1 month > interval 30 days": true, `'it\'`: true}
+var onlyDatabricks = map[string]bool{
+	"tags[0:1]": true, "interval 1 month > interval 30 days": true, `'it\'`: true, "contains(person, 'a')": true, "array_distinct(tags)": true,
+}
 
 // createOf is a flow that writes an expression, of a row of visits if it names
 // a column, or a query.

@@ -76,7 +76,8 @@ func (t *tokenText) findOwnFunctions(c Catalog) error {
 	seen := map[string]bool{}
 	for i := range t.tokens {
 		name := t.word(i)
-		translated := callTranslations[name] != nil || unsupportedFunctions[name] != "" || t.dialect == Databricks && databricksCalls[name] != nil
+		translated := callTranslations[name] != nil || unsupportedFunctions[name] != "" ||
+			t.dialect == Databricks && (databricksCalls[name] != nil || databricksAlone[name] != "")
 		if name == "" || seen[name] || !t.punctuation(i+1, "(") || !translated {
 			continue
 		}
@@ -106,6 +107,9 @@ func (t *tokenText) translateCall(i int) error {
 		return t.unsupported(i, "the function "+c.name, hint)
 	}
 	if t.dialect == Databricks {
+		if hint := databricksAlone[c.name]; hint != "" && t.callable(i) {
+			return t.unsupported(i, "the function "+c.name, hint)
+		}
 		if translate := databricksCalls[c.name]; translate != nil {
 			return translate(t, c)
 		}
@@ -123,6 +127,9 @@ func (t *tokenText) callable(i int) bool {
 		return false
 	}
 	definition := t.skip(i + 1) // of a common table expression
+	if t.words(definition, "as", "materialized") || t.words(definition, "as", "not", "materialized") {
+		return false
+	}
 	return t.word(definition) != "as" || !t.punctuation(definition+1, "(") || !t.isSubquery(definition+1)
 }
 

@@ -240,6 +240,11 @@ func TestTheDialectOfDatabricksRefusesByName(t *testing.T) {
 		`select '\0' from t`:                             `the character U+0000 in a string|'\0'`,
 		`select 'a\' from t`:                             `a quote behind a backslash|'a\'`,
 		`select date_part(a, b) from t`:                  "date_part of a field that is not a constant|a, b",
+		`select contains(a, 'b') from t`:                 "the function contains|contains(a",
+		`select 1 + hex(a) from t`:                       "the function hex|hex(a)",
+		`select e() from t`:                              "the function e|e()",
+		`select * from sequence(1, 3)`:                   "the function sequence|sequence(1",
+		`select get(array(1), 0) from t`:                 "the function get|get(",
 		`select a from t order by a using <`:             "ORDER BY ... USING|using",
 	} {
 		construct, at, _ := strings.Cut(want, "|")
@@ -251,6 +256,47 @@ func TestTheDialectOfDatabricksRefusesByName(t *testing.T) {
 		got := errorText(before+query, err)
 		if !strings.HasPrefix(got, "0A000: "+construct+" is not supported in a REPLACE WHERE flow\nHINT: ") || !strings.Contains(got, ".\nAT: "+at) {
 			t.Errorf("%s\ngot %s", query, got)
+		}
+	}
+}
+
+func TestANameThatDatabricksHasAFunctionOfIsFreeForOtherThings(t *testing.T) {
+	t.Parallel()
+	c := connect(t)
+	execute(t, c, `create function contains(text, text) returns text language sql return 'own'; create schema elsewhere;
+		create function elsewhere.hex(integer) returns text language sql return 'elsewhere'`)
+	for query, want := range map[string]string{
+		`select contains('a', 'b')`:                                               "own",
+		`select elsewhere.hex(1)`:                                                 "elsewhere",
+		`with e (get) as (values (7)) select get from e`:                          "7",
+		`with x as (select 1), e(n) as materialized (values (7)) select n from e`: "7",
+		`select range from (values (7)) range (range)`:                            "7",
+	} {
+		translation, err := rewrite.TranslateQuery(rewrite.Span{Text: query}, catalog{t, c}, databricks)
+		if err != nil {
+			t.Errorf("%s: %s", query, errorText(query, err))
+			continue
+		}
+		if got := rows(t, c, translation.SQL)[0][0]; got != want {
+			t.Errorf("%s became %s and returned %s, want %s", query, translation.SQL, got, want)
+		}
+	}
+}
+
+func TestAFunctionThatPostgresLacksAndDatabricksHasIsHintedAt(t *testing.T) {
+	t.Parallel()
+	c := connect(t)
+	for query, want := range map[string]string{
+		`select contains('a', 'b')`: "Databricks has a function contains. Use strpos(text, part) > 0.",
+		`select hex(7)`:             "Databricks has a function hex. Use upper(to_hex(n)) for a number, and pg_catalog.encode(bytes, 'hex') for bytes.",
+		`select nosuch(7)`:          "",
+		`select lower(7)`:           "",
+		`select contains`:           "",
+	} {
+		_, err := c.Prepare(t.Context(), "", query)
+		hinted, found := rewrite.FunctionHint(diagnosticOf(t, err))
+		if found != (want != "") || found && hinted.Hint != want {
+			t.Errorf("%s: got %+v", query, hinted)
 		}
 	}
 }

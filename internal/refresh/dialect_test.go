@@ -145,3 +145,16 @@ func TestConstraintsOfATableMeanWhatItsDialectSays(t *testing.T) {
 	s.expect(`select half, cut, at, tab = e'a\tb', more from spark`, "3.5 3 2024-01-31 t 4")
 	s.expect("select * from kept", `99999999999 a\b`)
 }
+
+func TestAFunctionThatDatabricksAloneHasIsHintedAtOrRefused(t *testing.T) {
+	t.Parallel()
+	s := newDatabase(t).connect()
+	s.must("create table src (a text)")
+	const create = "create streaming table dst flow replace where true by name select contains(a, 'b') as found from src"
+	s.failsAt("42883", "function contains(text, unknown) does not exist", create, "contains(")
+	if d := s.fails("42883", create); d.Hint != "Databricks has a function contains. Use strpos(text, part) > 0." {
+		t.Errorf("the hint is %q", d.Hint)
+	}
+	s.must("set rwproxy.dialect = 'databricks'")
+	s.failsAt("0A000", "the function contains is not supported", create, "contains(")
+}
