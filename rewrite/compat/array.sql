@@ -9,6 +9,18 @@ create or replace function rwproxy_compat.array_contains(value anycompatiblearra
     language sql immutable parallel safe
     as $$ select $2 operator(pg_catalog.=) any ($1) $$;
 
+create or replace function rwproxy_compat.reverse(value anyarray) returns anyarray
+    language sql immutable parallel safe
+    as $$
+        select coalesce(pg_catalog.array_agg(element order by place desc), $1)
+          from pg_catalog.unnest($1) with ordinality as elements (element, place)
+         where case
+             when pg_catalog.array_ndims($1) operator(pg_catalog.>) 1 then
+                 pg_catalog.concat('reverse of an array with ', pg_catalog.array_ndims($1), ' dimensions')::boolean
+             else true
+         end
+    $$;
+
 -- The elements of an array, a row each. An array of arrays would fall apart into
 -- its innermost elements; the cast of the text fails, and shows it.
 

@@ -12,6 +12,11 @@ create or replace function rwproxy_compat.nvl2(value anyelement, if_not_null any
     language sql immutable parallel safe
     as $$ select case when $1 is not null then $2 else $3 end $$;
 
+-- A NULL or a string by itself has no type that anyelement could be.
+create or replace function rwproxy_compat.nvl2(value text, if_not_null anycompatible, if_null anycompatible) returns anycompatible
+    language sql immutable parallel safe
+    as $$ select case when $1 is not null then $2 else $3 end $$;
+
 create or replace function rwproxy_compat."if"(condition boolean, if_true anycompatible, otherwise anycompatible) returns anycompatible
     language sql immutable parallel safe
     as $$ select case when $1 then $2 else $3 end $$;
