@@ -70,7 +70,7 @@ func parseBind(content []byte) *note {
 // everything in front of it has been answered.
 func (s *session) executePortal(name string, limit, size int) error {
 	s.mu.Lock()
-	p, status := s.portals[name], s.status
+	p, status, pipelining := s.portals[name], s.status, s.pipelining
 	s.mu.Unlock()
 	if p == nil || status == statusAborted {
 		return s.executeNatively(size)
@@ -100,7 +100,7 @@ func (s *session) executePortal(name string, limit, size int) error {
 		s.in.take(size)
 		return s.failJoined(p.refused(refusal))
 	}
-	if rewrite.RunsNatively(p.prepared.statement) || status != statusIdle || s.batch.executed {
+	if rewrite.RunsNatively(p.prepared.statement) || status != statusIdle || s.batch.executed || pipelining {
 		return s.executeJoined(p, limit, size)
 	}
 	switch ends, err := s.endsPipeline(size); {

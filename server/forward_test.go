@@ -142,6 +142,8 @@ var drops = map[string][]step{
 	"behind VACUUM in a pipeline":        {{join(batch(run("vacuum t")...), query("drop table if exists nothing"), query("select 1"), batch(&pgproto3.Sync{}), query("select 2")), "ZZZZ"}},
 	"behind a DROP DATABASE":             {{join(batch(run("drop database if exists nothing")...), query("drop table if exists nothing"), query("select 1"), batch(&pgproto3.Sync{}), query("select 2")), "ZZZZ"}},
 	"behind a DISCARD ALL":               {{join(batch(run("discard all")...), query("drop table if exists nothing"), batch(&pgproto3.Sync{}), query("select 2")), "ZZZ"}},
+	"behind a Sync that COPY took":       {{join(batch(concat(run("set local timezone = 'Asia/Tokyo'"), run("copy t from stdin"))...), batch(&pgproto3.Sync{}, good, &pgproto3.CopyDone{}), query("begin; drop table child"), batch(&pgproto3.Sync{}), query("rollback; select count(*) from t")), "ZZZ"}},
+	"an error behind a Sync in COPY":     {{join(batch(run("copy t from stdin")...), batch(&pgproto3.Sync{}, good, &pgproto3.CopyDone{}), query("drop table child; select 1/0"), batch(&pgproto3.Sync{}), query("select count(*) from t")), "ZZZ"}},
 	"behind a portal that is suspended":  {{join(batch(&pgproto3.Parse{Query: "select a from t"}, &pgproto3.Bind{}, &pgproto3.Execute{MaxRows: 1}), query("drop table child"), query("savepoint a"), batch(&pgproto3.Sync{})), "ZZZ"}},
 	"a function call behind a pipeline":  {{join(batch(run("select 1")...), functionCall, query("vacuum t; drop table child"), query("select 1; drop table child"), batch(&pgproto3.Sync{})), "ZZZZ"}},
 	"a block that a pipeline ends":       {{query("begin"), "Z"}, {join(batch(run("commit")...), query("select 1; drop table child"), batch(&pgproto3.Sync{})), "ZZ"}},

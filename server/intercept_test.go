@@ -244,3 +244,20 @@ func TestRowsHonourFormatsAndLimits(t *testing.T) {
 		t.Errorf("first row: %s, want %s", got, first)
 	}
 }
+
+// A Sync among the data of a COPY ends no transaction, so ours behind it joins
+// the one that the COPY is in.
+func TestASyncThatCopyTakesEndsNoPipeline(t *testing.T) {
+	t.Parallel()
+	w, direct := intercepting(t)
+	copied := join(
+		batch(run("copy log from stdin")...),
+		batch(&pgproto3.Sync{}, &pgproto3.CopyData{Data: []byte("copied\tf\n")}, &pgproto3.CopyDone{}),
+	)
+	w.send(join(copied, withSync(concat(run(refreshGood), run("select 1/0"))...)))
+	wantShape(t, w.until('Z'), "1 2 n G C(COPY 1) 1 2 n C(REFRESH STREAMING TABLE) 1 E(22012) ZI")
+	wantLog(t, direct, "")
+	w.send(join(copied, withSync(run(refreshGood)...)))
+	wantShape(t, w.until('Z'), "1 2 n G C(COPY 1) 1 2 n C(REFRESH STREAMING TABLE) ZI")
+	wantLog(t, direct, "copied, good joined")
+}

@@ -11,8 +11,9 @@ func (s *session) runScript(text string, sc script) error {
 	s.mu.Lock()
 	status, unsure, pipelining := s.status, s.unsure, s.pipelining
 	s.mu.Unlock()
-	// Nothing is open in Postgres, neither a block nor a pipeline.
-	fresh := status == statusIdle && !s.batch.executed
+	// Nothing is open in Postgres, neither a block nor a pipeline. A Sync that
+	// COPY took for one of its data has ended none.
+	fresh := status == statusIdle && !s.batch.executed && !pipelining
 	s.batch = batch{}
 	if len(sc) == 1 {
 		switch {
