@@ -156,7 +156,7 @@ func TestTransactionsAreTakenInOnceTheyCommit(t *testing.T) {
 	c.take()
 	check("[]")
 
-	// Two-phase, and one whose number is older than that of a refresh.
+	// A transaction whose number is older than the cursor, and writes later.
 	late.must("begin", "select pg_current_xact_id()")
 	c.take()
 	late.must("insert into source values ('2024-01-04', 1)", "commit")
