@@ -101,7 +101,19 @@ begin
          union
         select g.tgfoid
           from pg_catalog.pg_trigger g
-         where g.tgrelid = any (written) and not g.tgisinternal);
+         where g.tgrelid = any (written) and not g.tgisinternal
+         union
+        -- Of the predicate only the text is stored: what it may call is what it
+        -- has the name of.
+        select p.oid
+          from rwproxy.streaming_table t
+          join pg_catalog.pg_proc p on pg_catalog.strpos(pg_catalog.lower(t.condition), pg_catalog.lower(p.proname::text)) > 0
+         where t.target = fingerprint.target and p.oid >= 16384
+         union
+        select o.oprcode
+          from rwproxy.streaming_table t
+          join pg_catalog.pg_operator o on pg_catalog.strpos(t.condition, o.oprname::text) > 0
+         where t.target = fingerprint.target and o.oid >= 16384);
     -- What the bodies of SQL functions call, where they are not strings.
     called := array(
         with recursive every (oid) as (

@@ -384,3 +384,15 @@ func TestWhatAQueryDependsOnBesidesItsTablesIsNoticed(t *testing.T) {
 		})
 	}
 }
+
+func TestAFunctionOfThePredicateIsPartOfTheDefinition(t *testing.T) {
+	t.Parallel()
+	s := newDatabase(t).connect()
+	s.must("create table src (n int)", "insert into src values (1), (2)",
+		"create function least_n() returns int language sql immutable return 2",
+		"create streaming table dst flow replace where n >= least_n() by name select n from src")
+	s.refreshed("dst", "NO_OP -")
+	s.must("create or replace function least_n() returns int language sql immutable return 1")
+	s.refreshed("dst", "FULL_RECOMPUTE DEFINITION_CHANGED")
+	s.expect("select count(*) from dst", "2")
+}
