@@ -54,12 +54,12 @@ func TestAFlowMeansTheSameUnderOtherSettings(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	author := d.connect()
-	author.must("create table src (v int, f float8, b bytea)", "insert into src values (null, 1 / 3.0::float8, 'x')",
+	author.must("create table src (v int, f float8, b bytea, at text)", "insert into src values (null, 1 / 3.0::float8, 'x', '2024-01-01 00:00 IST')",
 		`create streaming table dst flow replace where v is null and (v = null) is null and f::text = (1 / 3.0::float8)::text and b::text = '\x78'
-		 by name select v, f, b from src`)
+		 and at::timestamptz = '2023-12-31 22:00 UTC' by name select v, f, b, at from src`)
 	author.expect("select count(*) from dst", "1")
 	other := d.connect()
-	other.must("set transform_null_equals = on", "set extra_float_digits = 0", "set bytea_output = escape", "refresh streaming table dst")
+	other.must("set transform_null_equals = on", "set extra_float_digits = 0", "set bytea_output = escape", "set timezone_abbreviations = 'India'", "refresh streaming table dst full")
 	other.expect("select count(*) from dst", "1")
 	other.expect("select current_setting('transform_null_equals')", "on")
 }

@@ -27,7 +27,7 @@ const (
 var pinned = []string{
 	settingTimeZone, "DateStyle", "IntervalStyle", settingSearchPath, settingStandardStrings,
 	"array_nulls", "bytea_output", "default_text_search_config", "extra_float_digits", "lc_monetary", "lc_numeric",
-	"lc_time", "transform_null_equals", "xmlbinary", "xmloption",
+	"lc_time", "timezone_abbreviations", "transform_null_equals", "xmlbinary", "xmloption",
 }
 
 const (
