@@ -179,6 +179,22 @@ func TestARoleSeesTheFlowsOfTablesItMayRead(t *testing.T) {
 	})
 }
 
+func TestAReaderIsNotToldWhichKeysHaveChanged(t *testing.T) {
+	eachProtocol(t, func(t *testing.T, d database, s *session) {
+		role := s.role(d, "limited")
+		s.exec(`create table orders (customer text, region text, amount integer)`,
+			`insert into orders select case when n % 2 = 0 then 'here' else 'secret' end || n, case when n % 2 = 0 then 'EU' else 'US' end, n from generate_series(1, 1000) n`,
+			`create streaming table eu flow replace where true by name select customer, sum(amount) as amount from orders where region = 'EU' group by customer`,
+			`grant select on eu to `+role,
+			`update orders set amount = 0 where customer = 'secret7'`, `refresh streaming table eu`)
+		applied := `select technique, applied_predicate like '%secret7%' from rwproxy.refreshes order by requested_at desc limit 1`
+		s.want(applied, "INCREMENTAL|t")
+		limited := s.as(d, role)
+		limited.want(applied, "INCREMENTAL|NULL")
+		limited.want(`select count(*) from rwproxy.refreshes where technique = 'FULL_RECOMPUTE' and applied_predicate is null`, "0")
+	})
+}
+
 func TestStateIsWrittenByRwproxyOnly(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, d database, s *session) {
 		role := s.role(d, "limited")

@@ -13,7 +13,13 @@ select r.id as refresh_id,
        r.technique,
        r.reason,
        r.window_predicate,
-       r.applied_predicate,
+       -- A narrowed one names keys of source rows, also of those that the flow's
+       -- query leaves out. Whoever may refresh is told.
+       case
+           when r.technique is distinct from 'INCREMENTAL'
+               or pg_catalog.has_table_privilege(t.target, 'INSERT') and pg_catalog.has_table_privilege(t.target, 'DELETE')
+               then r.applied_predicate
+       end as applied_predicate,
        r.rows_deleted,
        r.rows_inserted,
        case when session.lost then 'FAILED' else r.state end as state,
