@@ -56,6 +56,10 @@ create table rwproxy_log.own_write (
     capture bigint not null
 );
 
+-- Of a database that publishes all its tables, so that rows can be deleted: the
+-- tables of this schema have no key.
+alter table rwproxy_log.own_write replica identity full;
+
 -- capture_root is the relation whose log a relation's changes are in.
 create function rwproxy.capture_root(relation oid) returns oid
 language sql stable
@@ -690,6 +694,7 @@ begin
         execute pg_catalog.format(
             'create table rwproxy_log.log_%s (xid xid8 not null, known smallint not null, own boolean not null)',
             captured.number);
+        execute pg_catalog.format('alter table rwproxy_log.log_%s replica identity full', captured.number);
         insert into rwproxy.capture (relation, number, log, columns, reads)
         values (root, captured.number, pg_catalog.format('rwproxy_log.log_%s', captured.number)::regclass, '{}', '{}');
     end if;

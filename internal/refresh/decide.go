@@ -206,6 +206,9 @@ func (r *run) narrow(ctx context.Context, w rewrite.Window, p *plan) (decision, 
 		return recompute(reasonNotNarrowable, unproved...), nil
 	case len(parts) == 0:
 		return decision{technique: flowstate.TechniqueNoOp}, nil
+	case p.rekeyed:
+		// Rows of other keys than those that changed may be stored under them.
+		return recompute(reasonNotNarrowable, flowstate.Issue{Type: reasonNotNarrowable, Table: r.target.Schema + "." + r.target.Name}), nil
 	}
 	d := decision{technique: flowstate.TechniqueIncremental, narrowed: narrowedBy(parts)}
 	whole, err := r.explainSelect(ctx, w)

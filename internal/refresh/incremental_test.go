@@ -151,6 +151,37 @@ func TestTheWindowIsRecomputedForAReason(t *testing.T) {
 	}
 }
 
+func TestATriggerThatStoresRowsUnderOtherKeysKeepsThemAll(t *testing.T) {
+	t.Parallel()
+	s := newDatabase(t).connect()
+	revenue(s, "")
+	s.must("create function merge_shops() returns trigger language plpgsql as 'begin new.shop := new.shop / 2; return new; end'",
+		"create trigger merge before insert on revenue for each row execute function merge_shops()")
+	s.must("refresh streaming table revenue")
+	before := s.rows("select count(*) from revenue")[0]
+	s.must("refresh streaming table revenue")
+	s.expect(fmt.Sprintf(lastRefresh, "revenue"), "NO_OP -")
+	s.must("update sales set amount = amount + 1 where day = '2024-02-10' and shop = 1", "refresh streaming table revenue")
+	s.expect(fmt.Sprintf(lastRefresh, "revenue"), "FULL_RECOMPUTE CHANGE_NOT_NARROWABLE")
+	s.expect("select count(*) from revenue", before)
+}
+
+func TestADatabaseMayPublishAllItsTables(t *testing.T) {
+	t.Parallel()
+	s := newDatabase(t).connect()
+	revenue(s, "")
+	s.must("alter table sales replica identity full", "alter table revenue replica identity full",
+		"create publication everything for all tables",
+		"update sales set amount = amount + 1 where day = '2024-02-10' and shop = 3")
+	s.refreshed("revenue", "INCREMENTAL -")
+	s.expect(`
+		select count(*)
+		  from pg_class c
+		  join pg_namespace n on n.oid = c.relnamespace
+		  left join pg_index i on i.indrelid = c.oid and i.indisprimary
+		 where n.nspname in ('rwproxy', 'rwproxy_log') and c.relkind = 'r' and c.relreplident <> 'f' and i.indrelid is null`, "0")
+}
+
 func TestAnExternalChangeOutsideTheWindowDoesNotMatter(t *testing.T) {
 	t.Parallel()
 	s := newDatabase(t).connect()

@@ -14,6 +14,7 @@ type plan struct {
 	window  string // the predicate, resolved
 	diff    bool   // only the rows that differ are written
 	mayMove bool   // rows may be stored with other values than the predicate saw
+	rekeyed bool   // also in columns of the type that the query returns
 	mayKeep bool   // rows may survive the DELETE
 	changes *flowstate.Changes
 	proved  proof
@@ -40,6 +41,7 @@ func (r *run) makePlan(ctx context.Context, w rewrite.Window) (plan, error) {
 	if err := facts.refuse(r.target.Name); err != nil {
 		return plan{}, err
 	}
+	p.rekeyed = facts.beforeInsert
 	p.mayMove = p.mayMove || facts.beforeInsert
 	p.mayKeep = facts.beforeDelete
 	if p.changes, err = r.readChanges(ctx); err != nil {
