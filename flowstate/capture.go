@@ -151,8 +151,11 @@ type ProvedRoute struct {
 	// SQL is a query for the distinct tuples of keys. In it {log:OID} stands
 	// for the changes of a table since the last refresh, with columns named
 	// c<attnum>: those rows that know all the columns needed. Everything in it
-	// is of pg_catalog, for it runs with rwproxy's rights.
+	// but tables is of pg_catalog.
 	SQL string
+	// LogsOnly says that SQL reads no table. It then runs with rwproxy's own
+	// rights, else with those of the view's owner.
+	LogsOnly bool
 }
 
 // LogColumns are columns of a table that a route must find logged.

@@ -22,7 +22,7 @@ func (c *captured) prove(fingerprint string, columns []string, queries ...string
 	for _, query := range queries {
 		source.Routes = append(source.Routes, flowstate.ProvedRoute{
 			Needs: []flowstate.LogColumns{{Relation: source.Relation, Columns: columns}},
-			SQL:   strings.ReplaceAll(query, "{source}", fmt.Sprintf("{log:%d}", source.Relation)),
+			SQL:   strings.ReplaceAll(query, "{source}", fmt.Sprintf("{log:%d}", source.Relation)), LogsOnly: true,
 		})
 	}
 	ok(c.t, c.service.StoreProof(c.t.Context(), c.conn.Config().Database, c.view, fingerprint, flowstate.StoredProof{
@@ -118,6 +118,20 @@ func TestARouteReadsTablesWithTheAuthorsRights(t *testing.T) {
 			t.Errorf("as %s: %+v", owner, dim)
 		}
 	}
+
+	// A route has the author's rights also if none of the names that the tables
+	// have now is in it.
+	ok(t, c.service.StoreProof(t.Context(), c.conn.Config().Database, c.view, c.changes().Fingerprint, flowstate.StoredProof{
+		Sources: []flowstate.ProvedSource{{Relation: c.oidOf("dim"), Routes: []flowstate.ProvedRoute{{
+			Needs: proof.Sources[0].Routes[0].Needs[:1], SQL: "select current_user",
+		}}}},
+	}))
+	for _, s := range c.changes().Sources {
+		if s.Name == "public.dim" && (len(s.Keys) != 1 || s.Keys[0][0].Text != author) {
+			t.Errorf("a route ran as %+v, want %q", s.Keys, author)
+		}
+	}
+	ok(t, c.service.StoreProof(t.Context(), c.conn.Config().Database, c.view, c.changes().Fingerprint, proof))
 
 	// Planning the route calls a function of the source's owner.
 	c.must("grant usage on schema hers to public",

@@ -18,8 +18,9 @@ type storedSource struct {
 }
 
 type storedRoute struct {
-	Needs []storedNeed `json:"needs"`
-	Parts routeText    `json:"parts"`
+	Needs    []storedNeed `json:"needs"`
+	Parts    routeText    `json:"parts"`
+	LogsOnly bool         `json:"logs_only"`
 }
 
 type storedNeed struct {
@@ -38,6 +39,7 @@ func storedSources(sources []ProvedSource) (json.RawMessage, error) {
 		stored[i] = storedSource{Relation: source.Relation, Routes: make([]storedRoute, len(source.Routes))}
 		for j, route := range source.Routes {
 			r := &stored[i].Routes[j]
+			r.LogsOnly = route.LogsOnly
 			r.Needs = make([]storedNeed, len(route.Needs))
 			for k, need := range route.Needs {
 				r.Needs[k] = storedNeed{Relation: need.Relation, Columns: append([]string{}, need.Columns...)}

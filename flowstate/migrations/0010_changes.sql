@@ -484,20 +484,6 @@ begin
 end
 $$;
 
--- reads_tables says whether a route's query may read another relation than
--- logs: it has a name of one in it.
-create function rwproxy.reads_tables(route jsonb, relations oid[]) returns boolean
-language sql stable
-as $$
-    select exists (
-        select
-          from pg_catalog.pg_class c
-         cross join pg_catalog.jsonb_array_elements(route -> 'parts') as p (part)
-         where c.oid = any (relations)
-           and pg_catalog.jsonb_typeof(p.part) = 'string'
-           and pg_catalog.strpos(p.part #>> '{}', c.relname::text) > 0)
-$$;
-
 -- source_changes is what has happened to one relation.
 create function rwproxy.source_changes(flow_view oid, relation oid, since pg_snapshot) returns jsonb
 language plpgsql
@@ -530,7 +516,6 @@ returns jsonb
 language plpgsql
 as $$
 declare
-    relations oid[];
     routes jsonb;
     reader regproc;
     reading boolean;
@@ -541,21 +526,13 @@ begin
         return changes;
     end if;
     reader := rwproxy.reader(proved.view);
-    -- A path is not expected to find a million elements, for which Postgres would
-    -- make room, as jsonb_array_elements inside jsonb_array_elements are.
-    relations := array(
-        select distinct (r.relation #>> '{}')::oid
-          from (
-                select pg_catalog.jsonb_path_query(proved.sources, '$[*].relation')
-                 union all
-                select pg_catalog.jsonb_path_query(proved.sources, '$[*].routes[*].needs[*].relation')
-               ) as r (relation));
     routes := coalesce((
         select s.source -> 'routes'
           from pg_catalog.jsonb_array_elements(proved.sources) as s (source)
          where s.source -> 'relation' = changes -> 'oid'), '[]');
     for i in 0..pg_catalog.jsonb_array_length(routes) - 1 loop
-        reading := rwproxy.reads_tables(routes -> i, relations);
+        -- Not by the names in it, which can have come to mean others since.
+        reading := not coalesce((routes -> i ->> 'logs_only')::boolean, false);
         continue when reading and reader is null;
         query := rwproxy.route_query(routes -> i, since, reading);
         continue when query is null;

@@ -2,7 +2,6 @@ package refresh
 
 import (
 	"slices"
-	"strings"
 )
 
 // binding says that rows of a scan matter only if fromExpression on them equals
@@ -164,11 +163,10 @@ func (p *planProof) equality(t *term, g *scanGroup, name string) (binding, bool)
 	return binding{}, false
 }
 
-// isReadable reports whether a route may read the source's rows as they are. It
-// runs with rwproxy's rights, and planning a query runs functions in the
-// indexes, constraints and statistics of its tables. Whoever runs it also looks
-// for the name in its text, and would not find a quote as it is written there.
-func (s *source) isReadable() bool { return !s.runsFunctions && !strings.Contains(s.name, `""`) }
+// isReadable reports whether a route may read the source's rows as they are:
+// planning a query runs functions in the indexes, constraints and statistics of
+// its tables.
+func (s *source) isReadable() bool { return !s.runsFunctions }
 
 // joinable reports whether an equality of the two can be asked again in SQL of
 // our own.

@@ -17,6 +17,8 @@ type route struct {
 	Keys  []key
 	Needs []logColumns
 	SQL   string
+	// LogsOnly says that SQL reads no table itself.
+	LogsOnly bool
 }
 
 // logColumns are columns that the log rows of a relation must know for a route
@@ -135,6 +137,7 @@ func shortest(keys []provedKey) provedKey {
 // tuple come from one row.
 func directRoute(s *source, keys []provedKey) route {
 	r := newRoute(keys)
+	r.LogsOnly = true
 	for _, chosen := range pathChoices(keys) {
 		var values []string
 		for i, p := range chosen {

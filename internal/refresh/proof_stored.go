@@ -18,7 +18,7 @@ func (p *proof) stored() []flowstate.ProvedSource {
 	for _, s := range p.Sources {
 		stored := flowstate.ProvedSource{Relation: s.OID}
 		for _, r := range s.Routes {
-			route := flowstate.ProvedRoute{SQL: r.SQL}
+			route := flowstate.ProvedRoute{SQL: r.SQL, LogsOnly: r.LogsOnly}
 			for _, n := range r.Needs {
 				route.Needs = append(route.Needs, flowstate.LogColumns{Relation: n.Relation, Columns: n.Columns})
 			}
