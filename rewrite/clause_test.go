@@ -138,6 +138,8 @@ func TestWhatHasNoTranslationIsRefusedByName(t *testing.T) {
 		"select try_add(pay, 1) from staff":                                          "the function try_add|try_add",
 		"select id from staff tablesample (10 percent)":                              "TABLESAMPLE without a method|tablesample",
 		"select pay + 1 as x, x * 2 as y from staff":                                 "a name of the select list in the same select list|x * 2",
+		"select id into copy from staff":                                             "SELECT INTO|into copy",
+		"with x as (select id into copy from staff) select * from x":                 "SELECT INTO|into copy",
 		"select pay >>> 1 from staff":                                                "the operator >>>|>>> 1",
 		"select id from staff where id = ${x}":                                       "a variable in ${...}|${x}",
 		"select split(name, 'a')[0:1] from staff":                                    "a slice of a function's result|[0:1]",

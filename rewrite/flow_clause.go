@@ -156,6 +156,8 @@ func (p *parser) misplacedClause(query int) error {
 			return true
 		case p.wordsAt(i, "CLUSTER", "BY"):
 			return p.symbolAt(i+2, "(") || p.wordsAt(i+2, "AUTO") || p.wordsAt(i+2, "NONE")
+		case p.wordsAt(i, "COMMENT"):
+			return i+2 == len(p.tokens) && p.kindAt(i+1, String) && p.endsExpression(i-1) && !reserved[foldASCII(p.text(i-1))]
 		case p.wordsAt(i, "TBLPROPERTIES"):
 			return p.symbolAt(i+1, "(") && p.kindAt(i+2, String)
 		case p.wordsAt(i, "TRIGGER", "ON", "UPDATE"):

@@ -9,6 +9,7 @@ const (
 	createOrReplaceStreamingTable
 	createOrRefreshOther // CREATE OR REFRESH of something else
 	createPrivate
+	createTemporary
 	createFlow
 	createOrReplaceFlow
 	refreshTable
@@ -42,6 +43,8 @@ var heads = []struct {
 	{[]string{"CREATE", "OR", "REPLACE", "STREAMING"}, createOrReplaceStreamingTable},
 	{[]string{"CREATE", "OR", "REFRESH", "PRIVATE"}, createPrivate},
 	{[]string{"CREATE", "PRIVATE", "STREAMING"}, createPrivate},
+	{[]string{"CREATE", "TEMPORARY", "STREAMING"}, createTemporary},
+	{[]string{"CREATE", "TEMP", "STREAMING"}, createTemporary},
 	{[]string{"CREATE", "OR", "REFRESH", "FLOW"}, createOrReplaceFlow},
 	{[]string{"CREATE", "OR", "REPLACE", "FLOW"}, createOrReplaceFlow},
 	{[]string{"CREATE", "OR", "REFRESH"}, createOrRefreshOther},

@@ -70,6 +70,10 @@ func (l *lexer) departs(token Token, text string) bool {
 			}
 		case token.Kind == Word && isKeyword(text, "REPLACE"):
 			return true
+		case token.Kind == Word && isKeyword(text, "OVERRIDING") && l.followedBy("SYSTEM", "USER"):
+			l.head()                       // SYSTEM, USER
+			l.head()                       // VALUE
+			return l.followedBy("REPLACE") // where PostgreSQL has a query
 		case token.Kind == Word && isKeyword(text, "BY") && l.followedBy("NAME"):
 			return true
 		case token.Kind == Word && isKeyword(text, "PARTITION") && l.followedBy("("):

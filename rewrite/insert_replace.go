@@ -58,6 +58,9 @@ func (p *parser) conditionAndQuery(s *Insert, what string) error {
 		p.i = i
 		return p.byNameBehind()
 	}
+	if i := p.top(start, end, p.atOverriding); i >= 0 {
+		return p.overriding(i)
+	}
 	if i := p.top(start, end, p.atReplaceClause); i >= 0 {
 		return p.syntaxError(i, `syntax error at or near "`+p.text(i)+`": an INSERT has one REPLACE clause`)
 	}
@@ -118,6 +121,9 @@ func (p *parser) aliasedQuery(s *Insert, query int) error {
 
 // insertQuery reads the query in the tokens from start to end.
 func (p *parser) insertQuery(s *Insert, start, end int) error {
+	if p.atOverriding(start) {
+		return p.overriding(start)
+	}
 	if !p.atQuery(start) {
 		return p.expected(start, "a query")
 	}

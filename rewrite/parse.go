@@ -1,6 +1,9 @@
 package rewrite
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Parse reads one statement. It returns nil and no error for one that is not
 // ours: Postgres is to run it as it is.
@@ -80,6 +83,8 @@ func (p *parser) refuse(form form) error {
 	case createPrivate:
 		at := p.find(0, "PRIVATE")
 		return p.unsupported(at, "a PRIVATE streaming table", "Leave PRIVATE out and use GRANT to say who may read the table.")
+	case createTemporary:
+		return p.temporary(1)
 	case createOrReplaceFlow:
 		return p.unsupported(2, "replacing a flow", "Use CREATE OR REFRESH STREAMING TABLE ... "+
 			"FLOW REPLACE WHERE ... BY NAME ... to change the flow of a table.")
@@ -108,8 +113,12 @@ func (p *parser) createOrRefreshOther() error {
 		return p.unsupported(first, "CREATE OR REFRESH MATERIALIZED VIEW",
 			"Use CREATE MATERIALIZED VIEW and REFRESH MATERIALIZED VIEW, or a streaming table.")
 	case p.wordsAt(first, "TEMPORARY"), p.wordsAt(first, "TEMP"):
-		return p.unsupported(first, "a temporary streaming table", "Leave TEMPORARY out.")
+		return p.temporary(first)
 	}
 	p.form = createStreamingTableForm
 	return p.expected(first, "STREAMING TABLE")
+}
+
+func (p *parser) temporary(i int) error {
+	return p.unsupported(i, "a temporary streaming table", "Leave "+strings.ToUpper(p.text(i))+" out: other sessions refresh the table too.")
 }

@@ -32,6 +32,13 @@ var unsupportedAt = map[string][]unsupported{
 		"TABLESAMPLE without a method", "Use TABLESAMPLE BERNOULLI (percent) or SYSTEM (percent).",
 		func(t *tokenText, i int) bool { return t.punctuation(i+1, "(") },
 	}},
+	"into": {{
+		"SELECT INTO", "Leave INTO out: what the query returns goes to the target.",
+		func(t *tokenText, i int) bool {
+			before := t.word(i - 1)
+			return before != "insert" && before != "merge" && before != "as"
+		},
+	}},
 	"from": {{
 		"a query that begins with FROM", "Begin it with SELECT.",
 		func(_ *tokenText, i int) bool { return i == 0 },
