@@ -94,7 +94,7 @@ func checkAssignable(ctx context.Context, s pgsession.Session, target rewrite.Na
 	}
 	list := strings.Join(names, ", ")
 	_, err := s.Describe(ctx, "insert into "+target.SQL()+" ("+list+") select "+list+" from "+view)
-	return withoutPosition(err)
+	return withoutOverriding(withoutPosition(err))
 }
 
 // createFlow is CREATE FLOW … AS INSERT INTO … BY NAME REPLACE WHERE …. It

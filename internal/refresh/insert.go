@@ -75,7 +75,7 @@ func (i *insertion) joined(ctx context.Context) error {
 // prepare finds out what the statement means, in the transaction that is open.
 func (i *insertion) prepare(ctx context.Context) error {
 	var err error
-	if i.settings, err = readInsertSettings(ctx, i.client); err != nil {
+	if i.settings, err = readInsertSettings(ctx, i.client, i.statement.Replaces); err != nil {
 		return err
 	}
 	if err := i.enter(ctx); err != nil {
@@ -250,7 +250,7 @@ func (i *insertion) exec(ctx context.Context, statement rewrite.Translation) (in
 func (i *insertion) describe(ctx context.Context, statement rewrite.Translation) (names []string, err error) {
 	description, err := i.client.Describe(ctx, statement.SQL)
 	if err != nil {
-		return nil, relocate(err, i.statement.Text, statement, 0)
+		return nil, withoutOverriding(relocate(err, i.statement.Text, statement, 0))
 	}
 	for _, c := range description.Columns {
 		names = append(names, c.Name)

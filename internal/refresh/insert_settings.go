@@ -30,7 +30,9 @@ type insertSettings struct {
 //go:embed insert_settings.sql
 var insertSettingsSQL string
 
-func readInsertSettings(ctx context.Context, s pgsession.Session) (insertSettings, error) {
+// readInsertSettings reads the settings for an INSERT that replaces rows as
+// replaces says. A value that another INSERT would fail for means nothing to it.
+func readInsertSettings(ctx context.Context, s pgsession.Session, replaces rewrite.Replaced) (insertSettings, error) {
 	rows, err := s.Query(ctx, insertSettingsSQL, settingConstraintCheck, settingDataColumns, settingOverwriteMode)
 	if err != nil {
 		return insertSettings{}, err
@@ -47,25 +49,39 @@ func readInsertSettings(ctx context.Context, s pgsession.Session) (insertSetting
 	if r[2].Text == "serializable" {
 		settings.isolation = r[2].Text
 	}
-	if settings.checks, err = booleanSetting(settingConstraintCheck, r[3].Text); err != nil {
-		return settings, err
+	switch replaces {
+	case rewrite.ReplacesWhere:
+		settings.checks, err = constraintCheck(r[3].Text, r[4].Text)
+	case rewrite.ReplacesPartition:
+		settings.dynamic, err = dynamicOverwrite(r[5].Text)
 	}
-	dataColumns, err := booleanSetting(settingDataColumns, r[4].Text)
-	switch {
-	case err != nil:
-		return settings, err
-	case !dataColumns:
-		return settings, pgdiag.New("0A000", settingDataColumns+" cannot be false").
+	return settings, err
+}
+
+// constraintCheck reads the settings of REPLACE WHERE, and returns whether it
+// checks what it writes.
+func constraintCheck(check, dataColumns string) (bool, error) {
+	checks, err := booleanSetting(settingConstraintCheck, check)
+	if err != nil {
+		return false, err
+	}
+	anyColumn, err := booleanSetting(settingDataColumns, dataColumns)
+	if err == nil && !anyColumn {
+		err = pgdiag.New("0A000", settingDataColumns+" cannot be false").
 			WithHint("REPLACE WHERE takes every column of a table; RESET the setting.")
 	}
-	switch mode := strings.ToLower(r[5].Text); mode {
+	return checks, err
+}
+
+// dynamicOverwrite reads the mode of INSERT OVERWRITE.
+func dynamicOverwrite(mode string) (bool, error) {
+	switch strings.ToLower(mode) {
 	case "", "static":
+		return false, nil
 	case "dynamic":
-		settings.dynamic = true
-	default:
-		return settings, invalidSetting(settingOverwriteMode, r[5].Text, "static or dynamic")
+		return true, nil
 	}
-	return settings, nil
+	return false, invalidSetting(settingOverwriteMode, mode, "static or dynamic")
 }
 
 // booleanSetting reads a setting that is true when it is not set.

@@ -152,6 +152,20 @@ func TestTheCheckCanBeTurnedOff(t *testing.T) {
 	s.fails("0A000", sql)
 }
 
+func TestASettingMattersOnlyToTheInsertThatReadsIt(t *testing.T) {
+	t.Parallel()
+	s := facts(t)
+	s.must("set spark.databricks.delta.replaceWhere.constraintCheck.enabled = 'maybe'",
+		"set spark.databricks.delta.replaceWhere.dataColumns.enabled = off")
+	s.insert("INSERT 0 2", "insert into facts by name select * from source")
+	s.insert("INSERT 0 2", "insert into facts replace using (id) select * from source")
+	s.insert("INSERT 0 2", "insert overwrite facts select * from source")
+	s.fails("22023", "insert into facts replace where true select * from source")
+	s.must("reset all", "set spark.sql.sources.partitionOverwriteMode = 'maybe'")
+	s.insert("INSERT 0 2", "insert into facts replace where true select * from source")
+	s.fails("22023", "insert overwrite facts select * from source")
+}
+
 func TestTheErrorsOfAPredicatePointIntoTheStatement(t *testing.T) {
 	t.Parallel()
 	s := facts(t)

@@ -115,7 +115,7 @@ func (e *Engine) insertParameters(ctx context.Context, c Client, st *rewrite.Ins
 	if err != nil {
 		return nil, err
 	}
-	if i.settings, err = readInsertSettings(ctx, c); err != nil {
+	if i.settings, err = readInsertSettings(ctx, c, st.Replaces); err != nil {
 		return nil, err
 	}
 	if err := i.enter(ctx); err != nil {
