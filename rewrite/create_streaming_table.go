@@ -166,7 +166,7 @@ func refuseClause(what, hint string) func(*parser, *CreateStreamingTable) error 
 
 func readPartitionedBy(p *parser, s *CreateStreamingTable) (err error) {
 	p.i += 2
-	s.PartitionBy, err = p.columnNames()
+	s.PartitionBy, err = p.plainColumns()
 	return err
 }
 

@@ -148,7 +148,11 @@ func showTable(sql string, s *rewrite.CreateStreamingTable) string {
 	for _, c := range s.Constraints {
 		lines = append(lines, "constraint", showSpan(sql, &c))
 	}
-	lines = append(lines, "partition by", strings.Join(s.PartitionBy, ", "), "cluster by", showSpan(sql, s.ClusterBy),
+	var partitionBy []string
+	for _, c := range s.PartitionBy {
+		partitionBy = append(partitionBy, c.Name)
+	}
+	lines = append(lines, "partition by", strings.Join(partitionBy, ", "), "cluster by", showSpan(sql, s.ClusterBy),
 		"comment", pointed(s.Comment))
 	for _, key := range slices.Sorted(maps.Keys(s.Properties)) {
 		lines = append(lines, "property", key+" = "+s.Properties[key])

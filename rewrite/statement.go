@@ -76,8 +76,8 @@ type CreateStreamingTable struct {
 	// Meanings are the Constraints in the meaning of the table's dialect, none
 	// if it is PostgreSQL's.
 	Meanings    []Translation
-	PartitionBy []string // stored, no effect
-	ClusterBy   *Span    // stored, no effect: CLUSTER BY …, for a NOTICE
+	PartitionBy []ColumnName // stored, no effect
+	ClusterBy   *Span        // stored, no effect: CLUSTER BY …, for a NOTICE
 	Comment     *string
 	Properties  map[string]string
 	Schedule    *Schedule

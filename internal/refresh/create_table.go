@@ -112,7 +112,7 @@ func (e *Engine) define(ctx context.Context, f *frame, st *rewrite.CreateStreami
 		Statement:   st.Text,
 		Properties:  st.Properties,
 		Comment:     st.Comment,
-		PartitionBy: st.PartitionBy,
+		PartitionBy: partitionBy(st),
 		Settings:    settings,
 		Declared:    len(st.Columns) > 0,
 	}
@@ -153,12 +153,13 @@ func (e *Engine) define(ctx context.Context, f *frame, st *rewrite.CreateStreami
 // createTarget creates the target table: with its declared columns, else with
 // those of the flow's view, else without any.
 func createTarget(ctx context.Context, f *frame, st *rewrite.CreateStreamingTable, name rewrite.Name, view string) error {
-	create := "create table " + name.SQL() + " ()"
+	head := "create table " + name.SQL() + " ("
+	create := head + ")"
 	var elements rewrite.Translation
 	switch {
 	case len(st.Columns) > 0:
 		elements = rewrite.TableElements(st)
-		create = "create table " + name.SQL() + " (" + elements.SQL + ")"
+		create = head + elements.SQL + ")"
 	case view != "":
 		create = "create table " + name.SQL() + " as select * from " + view + " with no data"
 	}
@@ -167,7 +168,13 @@ func createTarget(ctx context.Context, f *frame, st *rewrite.CreateStreamingTabl
 		return err
 	})
 	if err != nil {
-		return relocate(err, st.Text, elements, utf8.RuneCountInString("create table "+name.SQL()+" ("))
+		before := utf8.RuneCountInString(head)
+		at := rewrite.CharPosition(st.Text, st.Target.Offset)
+		switch d := diagnostic(err); {
+		case d.Position > 0 && d.Position <= before, d.Code == "3F000" && elements.SQL == "": // it is about the name
+			return pgdiag.Edited(err, func(d *pgdiag.Diagnostic) { d.Position = at })
+		}
+		return relocate(err, st.Text, elements, before)
 	}
 	return writeComments(ctx, f.session, st, name, nil)
 }
@@ -207,6 +214,15 @@ func commentLiteral(comment *string) string {
 	return rewrite.QuoteLiteral(*comment)
 }
 
+// partitionBy are the names of the columns in PARTITIONED BY.
+func partitionBy(st *rewrite.CreateStreamingTable) []string {
+	var names []string
+	for _, c := range st.PartitionBy {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
 // checkPartitionBy refuses a PARTITIONED BY column that the table lacks. The
 // columns of a table that has none yet come with its flow.
 func checkPartitionBy(ctx context.Context, s pgsession.Session, st *rewrite.CreateStreamingTable, name rewrite.Name) error {
@@ -219,10 +235,11 @@ func checkPartitionBy(ctx context.Context, s pgsession.Session, st *rewrite.Crea
 	}
 	existing := byName(columns)
 	for _, c := range st.PartitionBy {
-		if _, found := existing[c]; !found {
-			return pgdiag.New("42703", fmt.Sprintf("column %q named in PARTITIONED BY does not exist", c)).
+		if _, found := existing[c.Name]; !found {
+			return pgdiag.New("42703", fmt.Sprintf("column %q named in PARTITIONED BY does not exist", c.Name)).
 				WithDetail("UNRESOLVED_COLUMN.WITH_SUGGESTION").
-				WithHint("The columns are " + columnList(columns) + ".")
+				WithHint("The columns are " + columnList(columns) + ".").
+				At(rewrite.CharPosition(st.Text, c.Offset))
 		}
 	}
 	return nil

@@ -75,7 +75,7 @@ func (e *Engine) redefine(ctx context.Context, f *frame, st *rewrite.CreateStrea
 	}
 	table := flowstate.StreamingTable{
 		Target: name, Statement: st.Text, Properties: st.Properties, Comment: st.Comment,
-		PartitionBy: st.PartitionBy, Settings: settings, Declared: len(st.Columns) > 0, Flow: target.Table.Flow,
+		PartitionBy: partitionBy(st), Settings: settings, Declared: len(st.Columns) > 0, Flow: target.Table.Flow,
 	}
 	if err := storeClauses(ctx, f.session, st, &table); err != nil {
 		return err

@@ -32,12 +32,37 @@ func (e *Engine) showCreateTable(ctx context.Context, c Client, st *rewrite.Show
 	if err != nil {
 		return err
 	}
+	lost, err := lostByTarget(ctx, c, d)
+	if err != nil {
+		return err
+	}
 	var b createBuilder
 	b.settings(d.Settings, session)
+	if lost != "" {
+		fmt.Fprintf(&b, "-- the table has no column %q, which the flow's query returns: give it one, or define the flow again\n", lost)
+	}
 	b.table(d, parts)
 	result.Columns = textColumns(st.ResultColumns())
 	result.Rows = []pgsession.Row{row(b.String())}
 	return nil
+}
+
+// lostByTarget returns a column of a flow's query that its table has lost since
+// the flow was defined, "" if there is none: the statements would not run.
+func lostByTarget(ctx context.Context, s pgsession.Session, d *flowstate.Description) (string, error) {
+	if d.Flow == nil {
+		return "", nil
+	}
+	found, err := flowstate.Lookup(ctx, s, d.Target)
+	if err != nil || found == nil || found.Table == nil || found.Table.Flow == nil || found.Table.Flow.View == "" {
+		return "", err
+	}
+	inTable, err := columnsOf(ctx, s, d.Target.SQL())
+	if err != nil {
+		return "", err
+	}
+	ofQuery, err := columnsOf(ctx, s, found.Table.Flow.View)
+	return lostColumn(inTable, ofQuery), err
 }
 
 // createBuilder writes the statements that create a streaming table.
