@@ -74,6 +74,7 @@ func TestClausesThatPostgresLacksReturnWhatDatabricksReturns(t *testing.T) {
 		"select id from staff where name not like all ('a%', '%d') order by 1":                                    "2; 4",
 		"select id from staff where name rlike '^[ab]' and not name rlike 'x' order by 1":                         "1; 2",
 		"select end, order, check from reserved where order = 'a' and end in (1) order by end":                    "1 a 2024-01-01",
+		"select array(pay, 7)[0] + array(1, 2)[1] from staff where id = 1":                                        "12",
 		"select split(name, 'n')[0] from staff where id = 1":                                                      "a",
 		"select team, collect_list(name) from staff group by all order by 1":                                      "blue {cid}; red {ann,bob}; NULL {dan}",
 		"select team, max_by(name, pay), median(pay), percentile(pay, 0.5) from staff group by all order by team": "blue cid 20 20; red bob 20 20; NULL dan 40 40",

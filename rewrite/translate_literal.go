@@ -63,7 +63,10 @@ func (t *tokenText) subscripted(i int) int {
 		return -1
 	}
 	start := t.partner[i-1] - 1
-	if !t.isName(start) || reserved[t.word(start)] && t.word(start) != "left" && t.word(start) != "right" {
+	switch w := t.word(start); {
+	case !t.isName(start), w == "array" && t.isSubquery(start+1):
+		return -1
+	case reserved[w] && w != "array" && w != "left" && w != "right":
 		return -1
 	}
 	for t.punctuation(start-1, ".") && t.isName(start-2) {
