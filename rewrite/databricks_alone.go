@@ -16,7 +16,7 @@ func init() {
 		// Texts and bytes.
 		"Use strpos(text, part) > 0.":                                                       "contains",
 		"Use left(text, length(part)) = part.":                                              "startswith",
-		"Use right(text, length(part)) = part, for a part that is not empty.":               "endswith",
+		"Use right(text, length(part)) = part.":                                             "endswith",
 		"Use split_part(text, separator, n), which returns one part.":                       "substring_index elt find_in_set",
 		"Use regexp_matches with the flag 'g'.":                                             "regexp_extract_all",
 		"Use upper(to_hex(n)) for a number, and pg_catalog.encode(bytes, 'hex') for bytes.": "hex",
@@ -35,7 +35,7 @@ func init() {
 		"Use quote_literal, which doubles quotes.":                                          "quote",
 		"Use regexp_split_to_table.":                                                        "sentences",
 		"Use regexp_replace.":                                                               "mask",
-		"Use substring with a pattern.":                                                     "parse_url",
+		"Use regexp_extract.":                                                               "parse_url",
 		"PostgreSQL has no function for it; do it before the data are loaded.": "url_decode url_encode try_url_decode " +
 			"is_valid_utf8 make_valid_utf8 validate_utf8 try_validate_utf8",
 		"Use the extension pgcrypto.": "aes_decrypt aes_encrypt try_aes_decrypt",
@@ -87,14 +87,14 @@ func init() {
 		"Use datediff, date_trunc and casts.":                         "time_diff time_trunc timediff to_time",
 
 		// Arrays.
-		"Use an index, which is NULL outside of the array.":                  "get",
+		"Use an index, in a CASE that compares it with cardinality(a).": "get",
 		"Use cardinality(a).":                                                "array_size",
 		"Use a && b.":                                                        "arrays_overlap",
 		"Use array_to_string(a, separator).":                                 "array_join",
 		"Use (SELECT max(x) FROM unnest(a) AS u (x)).":                       "array_max",
 		"Use (SELECT min(x) FROM unnest(a) AS u (x)).":                       "array_min",
 		"Use array_fill(x, array[n]).":                                       "array_repeat",
-		"Use array_remove(a, NULL).":                                         "array_compact",
+		"Use pg_catalog.array_remove(a, NULL).":                              "array_compact",
 		"Use (SELECT array_agg(x ORDER BY x) FROM unnest(a) AS u (x)).":      "sort_array",
 		"Use (SELECT array_agg(DISTINCT x) FROM unnest(a) AS u (x)).":        "array_distinct",
 		"Use unnest of both with UNION, INTERSECT or EXCEPT, and array_agg.": "array_union array_intersect array_except",
