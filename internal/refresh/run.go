@@ -146,6 +146,9 @@ func (r *run) settle(ctx context.Context, err error) error {
 		return err // nothing was begun
 	}
 	if err != nil {
+		if r.defining {
+			r.engine.collectGarbage(r.client.Database()) // what was prepared for a flow that is not there
+		}
 		r.recordFailure(ctx, err)
 		return err
 	}
