@@ -382,7 +382,8 @@ func TestWhatAQueryDependsOnBesidesItsTablesIsNoticed(t *testing.T) {
 		want   string
 	}{
 		{
-			"a function that a function calls", []string{
+			"a function that a function calls",
+			[]string{
 				"create function inner_one(int) returns int language sql immutable as 'select $1 + 1'",
 				"create function outer_one(int) returns int language sql immutable as 'select public.inner_one($1)'",
 			},
@@ -390,18 +391,21 @@ func TestWhatAQueryDependsOnBesidesItsTablesIsNoticed(t *testing.T) {
 			"FULL_RECOMPUTE DEFINITION_CHANGED",
 		},
 		{
-			"a function with names of the search_path", []string{
+			"a function with names of the search_path",
+			[]string{
 				"create function inner_one(int) returns int language sql immutable as 'select $1 + 1'",
 				"create function outer_one(int) returns int language sql immutable as 'select inner_one($1)'",
 			},
 			"outer_one(n)", "insert into src values (7)", "FULL_RECOMPUTE CHANGE_NOT_NARROWABLE",
 		},
 		{
-			"an attribute of a composite type", []string{"create type pair as (a int, b int)", "alter table src add column p pair default row(1, 2)"},
+			"an attribute of a composite type",
+			[]string{"create type pair as (a int, b int)", "alter table src add column p pair default row(1, 2)"},
 			"p::text", "alter type pair add attribute c int cascade", "FULL_RECOMPUTE DEFINITION_CHANGED",
 		},
 		{
-			"the name of a relation", []string{"create table named ()", "insert into src select 'named'::regclass::oid::int"},
+			"the name of a relation",
+			[]string{"create table named ()", "insert into src select 'named'::regclass::oid::int"},
 			"n::oid::regclass::text", "alter table named rename to renamed", "FULL_RECOMPUTE QUERY_NOT_DETERMINISTIC",
 		},
 	} {
