@@ -19,6 +19,10 @@ const maxInjectedRow = 64 << 20
 // errors can be longer; those stream.
 const maxWhole = 64 << 10
 
+// maxSettingName is how far into a ParameterStatus that is longer than maxWhole
+// its name is looked for.
+const maxSettingName = 256
+
 var errTooLong = errors.New("message for an injected statement too long")
 
 // relayBackend passes the backend's messages on until the connection ends, or
@@ -73,12 +77,24 @@ func (s *session) relayMessage(typ byte, size int) error {
 		return err
 	}
 	if !whole {
-		// An injected statement never gets here, nothing else needs the body.
-		head, err := s.from.peek(headerSize)
+		// An injected statement never gets here, nothing else needs the body
+		// but the name of a setting.
+		seen := headerSize
+		if typ == msgParameterStatus {
+			seen += maxSettingName
+		}
+		head, err := s.from.peek(seen)
 		if err != nil {
 			return err
 		}
 		s.judge(typ, head)
+		if typ == msgParameterStatus && s.out.held != nil {
+			// It follows what is held, as a shorter one does in inOrder.
+			if _, err := s.out.w.Write(s.out.held); err != nil {
+				return err
+			}
+			s.out.held = nil
+		}
 		return s.from.stream(s.out.w, size)
 	}
 	message, err := s.from.peek(size)
@@ -132,11 +148,7 @@ func (s *session) judge(typ byte, message []byte) []byte {
 		return s.inOrder(message)
 	case msgParameterStatus:
 		s.setParameter(content)
-		if s.running {
-			s.changes = append(s.changes, bytes.Clone(message))
-			return nil
-		}
-		return s.inOrder(message)
+		return s.judgeSetting(message)
 	case msgBackendKeyData:
 		s.cancelKey = bytes.Clone(content)
 		return message
@@ -152,6 +164,9 @@ func (s *session) judge(typ byte, message []byte) []byte {
 		passed, done := s.recounting.judge(typ, message)
 		if typ == msgReadyForQuery && len(content) > 0 {
 			s.status = content[0]
+		}
+		if typ == msgReadyForQuery && passed != nil {
+			passed = append(s.settings.tell(), passed...)
 		}
 		if done {
 			s.recounting = nil
@@ -321,9 +336,10 @@ func (s *session) judgeReady(message []byte) []byte {
 	if d.note != nil && d.note.sink != nil {
 		return nil
 	}
-	if s.out.held != nil {
-		message = append(s.out.held, message...)
-		s.out.held = nil
+	before := append(s.out.held, s.settings.tell()...)
+	s.out.held = nil
+	if len(before) > 0 {
+		return append(before, message...)
 	}
 	return message
 }

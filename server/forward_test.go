@@ -36,6 +36,10 @@ var (
 	end         = batch(&pgproto3.Sync{}, &pgproto3.Terminate{})
 )
 
+// lengthenSearchPath makes a setting, which Postgres reports since version 18, so
+// long that its report is passed on unread.
+const lengthenSearchPath = "select set_config('search_path', repeat('nowhere, ', 10000) || current_setting('search_path'), true)"
+
 // drops are conversations in which the proxy takes part: a DROP TABLE is
 // looked at before Postgres runs it. Postgres is the oracle of how a Query
 // with several statements and a pipeline behave around it.
@@ -144,6 +148,15 @@ var drops = map[string][]step{
 	"behind a DISCARD ALL":               {{join(batch(run("discard all")...), query("drop table if exists nothing"), batch(&pgproto3.Sync{}), query("select 2")), "ZZZ"}},
 	"behind a Sync that COPY took":       {{join(batch(concat(run("set local timezone = 'Asia/Tokyo'"), run("copy t from stdin"))...), batch(&pgproto3.Sync{}, good, &pgproto3.CopyDone{}), query("begin; drop table child"), batch(&pgproto3.Sync{}), query("rollback; select count(*) from t")), "ZZZ"}},
 	"an error behind a Sync in COPY":     {{join(batch(run("copy t from stdin")...), batch(&pgproto3.Sync{}, good, &pgproto3.CopyDone{}), query("drop table child; select 1/0"), batch(&pgproto3.Sync{}), query("select count(*) from t")), "ZZZ"}},
+	"a setting that it rolls back":       {{query("begin"), "Z"}, {join(batch(run("set local timezone = 'Asia/Tokyo'")...), query("rollback; drop table child; begin"), batch(&pgproto3.Sync{})), "ZZ"}, {query("show timezone"), "Z"}},
+	"a setting that it leaves":           {{query("begin"), "Z"}, {join(batch(run("set local timezone = 'Asia/Tokyo'")...), query("select 1; drop table child"), batch(&pgproto3.Sync{})), "ZZ"}, {query("show timezone"), "Z"}, {query("rollback"), "Z"}},
+	"a setting that a failed COPY ends":  {{join(batch(concat(run("set local timezone = 'Asia/Tokyo'"), run("copy t from stdin"))...), failing, batch(run("drop table child")...), withSync(run("select 2")...), end), "$"}},
+	"a setting that its failure ends":    {{join(batch(concat(run("set local timezone = 'Asia/Tokyo'"), run("copy t from stdin"))...), failingLate, batch(run("drop table child")...), withSync(run("select 2")...), end), "$"}},
+	"a long setting that it rolls back":  {{query("set search_path = public"), "Z"}, {query("begin"), "Z"}, {join(batch(run(lengthenSearchPath)...), query("rollback; drop table if exists nothing; begin"), batch(&pgproto3.Sync{})), "ZZ"}, {query("show search_path"), "Z"}},
+	"a long setting that it leaves":      {{query("set search_path = public"), "Z"}, {query("begin"), "Z"}, {join(batch(run(lengthenSearchPath)...), query("select 1; drop table if exists nothing"), batch(&pgproto3.Sync{})), "ZZ"}, {query(lengthenSearchPath), "Z"}, {query("rollback"), "Z"}},
+	"a long setting behind another":      {{query("set search_path = public"), "Z"}, {query("begin"), "Z"}, {join(batch(run("set local search_path = pg_catalog, public")...), query(lengthenSearchPath+"; drop table if exists nothing"), batch(&pgproto3.Sync{})), "ZZ"}, {query("rollback"), "Z"}},
+	"a long setting that is taken back":  {{query("set search_path = public"), "Z"}, {query("begin"), "Z"}, {query(lengthenSearchPath), "Z"}, {query("rollback"), "Z"}},
+	"a setting set twice around it":      {{query("begin; set local timezone = 'UTC'"), "Z"}, {join(batch(run("set local timezone = 'Asia/Tokyo'")...), query("set local timezone = 'UTC'; drop table child"), batch(&pgproto3.Sync{})), "ZZ"}, {query("commit"), "Z"}},
 	"behind a portal that is suspended":  {{join(batch(&pgproto3.Parse{Query: "select a from t"}, &pgproto3.Bind{}, &pgproto3.Execute{MaxRows: 1}), query("drop table child"), query("savepoint a"), batch(&pgproto3.Sync{})), "ZZZ"}},
 	"a function call behind a pipeline":  {{join(batch(run("select 1")...), functionCall, query("vacuum t; drop table child"), query("select 1; drop table child"), batch(&pgproto3.Sync{})), "ZZZZ"}},
 	"a block that a pipeline ends":       {{query("begin"), "Z"}, {join(batch(run("commit")...), query("select 1; drop table child"), batch(&pgproto3.Sync{})), "ZZ"}},

@@ -220,6 +220,16 @@ func (l *ledger) ready() (debt, bool) {
 	}
 }
 
+// nextReady returns the debt that the next ReadyForQuery pays.
+func (l *ledger) nextReady() (debt, bool) {
+	for _, d := range l.debts[l.head:] {
+		if d.kind.endsReady() {
+			return d, true
+		}
+	}
+	return debt{}, false
+}
+
 // pop drops the oldest debt and the ends of COPY data that nothing took.
 func (l *ledger) pop() {
 	for {

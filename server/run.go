@@ -1,9 +1,7 @@
 package server
 
 import (
-	"bytes"
 	"context"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgproto3/v2"
@@ -60,29 +58,8 @@ func (s *session) handle(joined bool, work func(*injector) error) (*pgdiag.Diagn
 	}
 	s.mu.Lock()
 	s.running = false
-	changes := lastChanges(s.changes)
-	s.changes = nil
 	s.mu.Unlock()
-	if changes == nil {
-		return refusal, nil
-	}
-	return refusal, s.sendClientRaw(changes)
-}
-
-// lastChanges returns the last ParameterStatus of each setting. A handler sets
-// some for its own transactions and puts them back, which is not for the
-// client to see: there are drivers that end a session over its DateStyle.
-func lastChanges(messages [][]byte) []byte {
-	var last []byte
-	for i, message := range messages {
-		name := body{rest: message[headerSize:]}
-		name.skipText()
-		prefix := message[headerSize : len(message)-len(name.rest)]
-		if !slices.ContainsFunc(messages[i+1:], func(later []byte) bool { return bytes.HasPrefix(later[headerSize:], prefix) }) {
-			last = append(last, message...)
-		}
-	}
-	return last
+	return refusal, nil
 }
 
 // hasOpenTransaction reports that a handler which failed left its transaction

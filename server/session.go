@@ -90,7 +90,7 @@ type session struct {
 	inScript    bool     // a Query runs statement by statement
 	extraReady  int      // ReadyForQuery of Syncs in it, for its end
 	recounting  *recount // after a COPY that failed with a Sync among its data
-	changes     [][]byte // ParameterStatus messages that arrived while a handler runs
+	settings    settings // what the client knows of those that Postgres reports
 	ready       bool     // ReadyForQuery has come since the goroutines began
 	reading     bool     // the client's goroutine waits for the client's next message
 	parked      bool     // the backend's goroutine has ended, the client's is to do so
