@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -107,6 +108,11 @@ type proxy struct {
 // startProxy runs rwproxy in front of an upstream and returns when its port
 // accepts.
 func startProxy(upstream string, settings ...string) (*proxy, error) {
+	return startProxyBy(nil, upstream, settings...)
+}
+
+// startProxyBy starts a proxy by a command that gets its command line.
+func startProxyBy(command []string, upstream string, settings ...string) (*proxy, error) {
 	path, err := program()
 	if err != nil {
 		return nil, err
@@ -116,9 +122,9 @@ func startProxy(upstream string, settings ...string) (*proxy, error) {
 		return nil, err
 	}
 	p := &proxy{addr: addr, exited: make(chan struct{})}
-	p.cmd = exec.Command(path, append([]string{
-		"serve", "--upstream", upstream, "--listen", addr, "--http", "off", "--log-format", "json",
-	}, settings...)...)
+	line := append(slices.Clone(command), path, "serve", "--upstream", upstream, "--listen", addr, "--http", "off", "--log-format", "json")
+	line = append(line, settings...)
+	p.cmd = exec.Command(line[0], line[1:]...)
 	p.cmd.Env = cleanEnvironment()
 	p.cmd.Dir = scratchDir
 	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
@@ -189,7 +195,13 @@ func (p *proxy) url(direct string) string {
 // cleanly when the test ends.
 func ownProxy(t *testing.T, upstream string, settings ...string) *proxy {
 	t.Helper()
-	p, err := startProxy(upstream, settings...)
+	return ownProxyBy(t, nil, upstream, settings...)
+}
+
+// ownProxyBy is ownProxy of startProxyBy.
+func ownProxyBy(t *testing.T, command []string, upstream string, settings ...string) *proxy {
+	t.Helper()
+	p, err := startProxyBy(command, upstream, settings...)
 	if err != nil {
 		t.Fatal(err)
 	}

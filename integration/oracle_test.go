@@ -20,9 +20,9 @@ const (
 	defaultRounds  = 4
 )
 
-// techniquesAreChecked fails a shape that is refreshed by other techniques
-// than it must be.
-const techniquesAreChecked = true
+// enoughRounds is from how many rounds on a shape that can be refreshed
+// incrementally must have been: fewer may change too much each time.
+const enoughRounds = 40
 
 // number is the value of an environment variable.
 func number(t testing.TB, variable string, otherwise uint64) uint64 {
@@ -57,7 +57,7 @@ func TestARefreshIsWhatARecomputeIs(t *testing.T) {
 			t.Parallel()
 			o := newOracle(t, d, sh, fmt.Sprintf("shape_%d", i), seed^hash(sh.name), server.Major())
 			o.play(rounds)
-			if techniquesAreChecked {
+			if rounds >= enoughRounds {
 				o.checkTechniques()
 			}
 			t.Log(o.techniques())

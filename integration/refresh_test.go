@@ -66,12 +66,12 @@ func TestARefreshSaysWhatItDid(t *testing.T) {
 		}
 		s.createTotals()
 		notice("FIRST_REFRESH", "0", "2")
-		s.exec(`refresh streaming table totals`)
-		notice("SOURCE_NOT_TRACKED", "2", "2")
+		s.exec(`truncate orders`, insertOrders, `refresh streaming table totals`)
+		notice("CHANGE_NOT_NARROWABLE", "2", "2")
 		s.exec(`refresh streaming table totals where day = current_date - 2`)
 		notice("UNSUPPORTED_REPLACE_WHERE_PREDICATE", "0", "1")
-		s.exec(`refresh streaming table totals`)
-		notice("SOURCE_NOT_TRACKED", "2", "2")
+		s.exec(`delete from totals where day = current_date`, `refresh streaming table totals`)
+		notice("EXTERNAL_CHANGE_IN_REPLACE_WINDOW", "1", "2")
 		s.exec(`refresh streaming table totals full`)
 		notice("FULL_REFRESH", "3", "2")
 		s.exec(`create or refresh streaming table totals flow replace where day > current_date - 2 by name ` + totalsQuery)
@@ -80,8 +80,8 @@ func TestARefreshSaysWhatItDid(t *testing.T) {
 		notice("REPLACE_WHERE_NOT_DETERMINISTIC", "2", "2")
 		s.exec(`create or refresh streaming table totals ` + totalsFlow)
 		s.notices = nil
-		s.exec(`refresh streaming table totals`)
-		notice("SOURCE_NOT_TRACKED", "2", "2")
+		s.exec(`truncate totals`, `refresh streaming table totals`)
+		notice("EXTERNAL_CHANGE_IN_REPLACE_WINDOW", "0", "2")
 	})
 }
 

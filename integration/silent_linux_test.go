@@ -3,18 +3,13 @@ package integration
 import (
 	"net"
 	"testing"
-
-	"golang.org/x/sys/unix"
 )
 
 // The limit is so low that the silent clients alone exceed it.
 func TestSilentClientsDoNotTakeAllDescriptors(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	p := ownProxy(t, d.direct)
-	if err := unix.Prlimit(p.cmd.Process.Pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 80, Max: 80}, nil); err != nil {
-		t.Fatal(err)
-	}
+	p := ownProxyBy(t, []string{"sh", "-c", `ulimit -n 80; exec "$@"`, "sh"}, d.direct)
 	for range 200 {
 		conn, err := net.Dial("tcp", p.addr)
 		if err != nil {

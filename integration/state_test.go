@@ -45,7 +45,7 @@ func TestRefreshesShowsEveryRefresh(t *testing.T) {
 		s.want(`select flow_name, cause, kind, technique, reason, rows_deleted, rows_inserted, state, requested_by
 			from rwproxy.refreshes where state = 'COMPLETED' order by requested_at`,
 			"totals|statement|window|FULL_RECOMPUTE|FIRST_REFRESH|0|2|COMPLETED|postgres",
-			"totals|statement|window|FULL_RECOMPUTE|SOURCE_NOT_TRACKED|2|2|COMPLETED|postgres",
+			"totals|statement|window|NO_OP|NULL|0|0|COMPLETED|postgres",
 			"totals|statement|override|FULL_RECOMPUTE|UNSUPPORTED_REPLACE_WHERE_PREDICATE|0|1|COMPLETED|postgres",
 			"totals|statement|full|FULL_RECOMPUTE|FULL_REFRESH|3|2|COMPLETED|postgres")
 		s.want(`select kind, state, error from rwproxy.refreshes where state <> 'COMPLETED'`, "override|FAILED|division by zero")
@@ -59,7 +59,7 @@ func TestRefreshesShowsEveryRefresh(t *testing.T) {
 func TestEveryStepLeavesAnEvent(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, _ database, s *session) {
 		s.createTotals()
-		s.exec(`refresh streaming table totals`)
+		s.exec(`truncate orders`, insertOrders, `refresh streaming table totals`)
 		last := `from rwproxy.event_log where origin ->> 'update_id' = (select refresh_id::text from rwproxy.refreshes order by requested_at desc limit 1)`
 		s.want(`select message from rwproxy.event_log where event_type = 'planning_information' order by timestamp`,
 			"Flow 'totals' has been planned to be executed as COMPLETE_REPLACE_WHERE.",
@@ -71,7 +71,7 @@ func TestEveryStepLeavesAnEvent(t *testing.T) {
 		s.want(`select t ->> 'maintenance_type', t ->> 'is_chosen', t ->> 'is_applicable', t #>> '{incrementalization_issues,0,issue_type}'
 			from (select details `+last+` and event_type = 'planning_information') e,
 			jsonb_array_elements(e.details -> 'planning_information' -> 'technique_information') t order by 2 desc, 1`,
-			"MAINTENANCE_TYPE_COMPLETE_REPLACE_WHERE|true|true|NULL", "MAINTENANCE_TYPE_REPLACE_WHERE_NARROWED|false|false|SOURCE_NOT_TRACKED")
+			"MAINTENANCE_TYPE_COMPLETE_REPLACE_WHERE|true|true|NULL", "MAINTENANCE_TYPE_REPLACE_WHERE_NARROWED|false|false|CHANGE_NOT_NARROWABLE")
 		s.want(`select count(*) > 0 from rwproxy.event_log where event_type = 'flow_definition'`, "t")
 
 		s.fails("22012", `refresh streaming table totals where 1 / (orders - orders) = 1`)

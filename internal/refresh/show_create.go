@@ -53,6 +53,10 @@ func lostByTarget(ctx context.Context, s pgsession.Session, d *flowstate.Descrip
 	if d.Flow == nil {
 		return "", nil
 	}
+	rows, err := s.Query(ctx, "select pg_catalog.current_setting('transaction_read_only')")
+	if err != nil || rows[0][0].Text == "on" {
+		return "", err // the definition is asked for with an INSERT
+	}
 	found, err := flowstate.Lookup(ctx, s, d.Target)
 	if err != nil || found == nil || found.Table == nil || found.Table.Flow == nil || found.Table.Flow.View == "" {
 		return "", err
