@@ -224,7 +224,7 @@ var plannerSettings = map[string]string{
 // planKeys asks for the plans of a view, under planner settings that are put
 // back afterwards.
 func planKeys(ctx context.Context, s pgsession.Session, view string, all *sources, facts *queryFacts, candidates []string) (*planSet, error) {
-	before, err := setAll(ctx, s, plannerSettings)
+	before, err := setLocal(ctx, s, plannerSettings)
 	if err != nil {
 		return nil, err
 	}
@@ -245,7 +245,7 @@ func planKeys(ctx context.Context, s pgsession.Session, view string, all *source
 		}
 		plans.keys = append(plans.keys, k)
 	}
-	_, err = setAll(ctx, s, before)
+	_, err = setLocal(ctx, s, before)
 	return plans, err
 }
 
@@ -361,25 +361,4 @@ func readPlan(ctx context.Context, s pgsession.Session, p preparedPlan, all *sou
 		return nil, err
 	}
 	return newPlanProof(root, all, facts), nil
-}
-
-// setAll sets settings for the rest of the transaction and returns what they
-// were.
-func setAll(ctx context.Context, s pgsession.Session, settings map[string]string) (map[string]string, error) {
-	names, values := make([]string, 0, len(settings)), make([]string, 0, len(settings))
-	for name, value := range settings {
-		names, values = append(names, name), append(values, value)
-	}
-	rows, err := s.Query(ctx, `
-		select s.name, pg_catalog.current_setting(s.name), pg_catalog.set_config(s.name, s.value, true)
-		  from pg_catalog.jsonb_each_text(
-		           pg_catalog.jsonb_object($1::pg_catalog.text[], $2::pg_catalog.text[])) as s (name, value)`, names, values)
-	if err != nil {
-		return nil, err
-	}
-	before := make(map[string]string, len(rows))
-	for _, r := range rows {
-		before[r[0].Text] = r[1].Text
-	}
-	return before, nil
 }
