@@ -52,26 +52,33 @@ func migrations() ([]string, error) {
 // Errors: 55000 if the schemas are of a newer rwproxy, 42501 without the right,
 // or if somebody else made a schema of that name.
 func Install(ctx context.Context, conn *pgx.Conn) error {
-	err := pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite},
-		func(tx pgx.Tx) error { return install(ctx, tx) })
-	if err != nil {
-		return fmt.Errorf("install schema rwproxy: %w", pgsession.FromPgxError(err))
+	if err := alone(ctx, conn, install); err != nil {
+		return fmt.Errorf("install schema rwproxy: %w", err)
 	}
 	return nil
 }
 
+// alone runs do in a transaction in which nobody else installs or uninstalls
+// anything, and whose schemas are ours if they are there.
+func alone(ctx context.Context, conn *pgx.Conn, do func(context.Context, pgx.Tx) error) error {
+	options := pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}
+	return pgsession.FromPgxError(pgx.BeginTxFunc(ctx, conn, options, func(tx pgx.Tx) error {
+		// At READ COMMITTED the statements after the lock see what its last holder
+		// committed.
+		if _, err := tx.Exec(ctx, "select pg_catalog.pg_advisory_xact_lock($1, $2)", LockClass, installLock); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, "set local search_path = pg_catalog, pg_temp"); err != nil {
+			return err
+		}
+		if err := refuseForeignOwner(ctx, tx); err != nil {
+			return err
+		}
+		return do(ctx, tx)
+	}))
+}
+
 func install(ctx context.Context, tx pgx.Tx) error {
-	// At READ COMMITTED the statements after the lock see what its last holder
-	// committed.
-	if _, err := tx.Exec(ctx, "select pg_catalog.pg_advisory_xact_lock($1, $2)", LockClass, installLock); err != nil {
-		return err
-	}
-	if _, err := tx.Exec(ctx, "set local search_path = pg_catalog, pg_temp"); err != nil {
-		return err
-	}
-	if err := refuseForeignOwner(ctx, tx); err != nil {
-		return err
-	}
 	texts, err := migrations()
 	if err != nil {
 		return err

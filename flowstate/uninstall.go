@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/rwproxy/rwproxy/internal/pgdiag"
-	"github.com/rwproxy/rwproxy/internal/pgsession"
 	"github.com/rwproxy/rwproxy/rewrite"
 )
 
@@ -22,24 +21,13 @@ var dependentsSQL string
 // does nothing when nothing is installed. Errors: 2BP01 if something outside
 // the schemas depends on what is in them, 42501 unless the role owns them.
 func Uninstall(ctx context.Context, conn *pgx.Conn) error {
-	err := pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite},
-		func(tx pgx.Tx) error { return uninstall(ctx, tx) })
-	if err != nil {
-		return fmt.Errorf("uninstall schema rwproxy: %w", pgsession.FromPgxError(err))
+	if err := alone(ctx, conn, uninstall); err != nil {
+		return fmt.Errorf("uninstall schema rwproxy: %w", err)
 	}
 	return nil
 }
 
 func uninstall(ctx context.Context, tx pgx.Tx) error {
-	if _, err := tx.Exec(ctx, "select pg_catalog.pg_advisory_xact_lock($1, $2)", LockClass, installLock); err != nil {
-		return err
-	}
-	if _, err := tx.Exec(ctx, "set local search_path = pg_catalog, pg_temp"); err != nil {
-		return err
-	}
-	if err := refuseForeignOwner(ctx, tx); err != nil {
-		return err
-	}
 	rows, err := tx.Query(ctx, dependentsSQL, schemas)
 	if err != nil {
 		return err
