@@ -33,12 +33,10 @@ versions: clients ## Test on PostgreSQL 14, 17 and 18, which are downloaded; ARG
 FUZZTIME ?= 60s
 
 .PHONY: fuzz
-fuzz: ## Run every fuzz target for a minute
-	@set -e; grep --recursive --include='*_test.go' --only-matching '^func Fuzz[A-Za-z]*' . | \
-	while IFS=: read -r file target; do \
-		echo "--- $${target#func }"; \
-		$(GO) test -run '^$$' -fuzz "^$${target#func }$$" -fuzztime $(FUZZTIME) "$$(dirname "$$file")"; \
-	done
+fuzz: ## Run every fuzz target for a minute, as many at once as there are processors
+	@grep --recursive --include='*_test.go' --only-matching '^func Fuzz[A-Za-z]*' . | sed 's/:func / /' | \
+	xargs -n 2 -P "$$(getconf _NPROCESSORS_ONLN)" sh -c 'echo "--- $$1"; \
+		$(GO) test -run "^$$" -fuzz "^$$1\$$" -parallel 1 -fuzztime $(FUZZTIME) "$$(dirname "$$0")"'
 
 # Nothing that is downloaded stays, but Go modules and what npm caches.
 .PHONY: suites
