@@ -168,22 +168,7 @@ func TestAProxyThatIsKilledAtAnyStepLosesNothing(t *testing.T) {
 
 func TestAServerThatIsKilledAtAnyStepLosesNothing(t *testing.T) {
 	t.Parallel()
-	own, err := startServer("killed at any step")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := startProxy(own.URL("postgres"))
-	if err != nil {
-		t.Fatal(err, stopServer(own))
-	}
-	t.Cleanup(func() {
-		if err := p.stop(); err != nil {
-			t.Error(err)
-		}
-		if err := stopServer(own); err != nil {
-			t.Error(err)
-		}
-	})
+	own, p := ownServer(t, "killed at any step")
 	for i, st := range steps {
 		t.Run(st.name, func(t *testing.T) {
 			d := database{name: fmt.Sprintf("step_%d", i)}

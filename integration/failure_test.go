@@ -191,22 +191,7 @@ func TestARefreshThatWaitsForAnotherCanBeCanceled(t *testing.T) {
 
 func TestAKilledServerLeavesTheTargetAsItWas(t *testing.T) {
 	t.Parallel()
-	own, err := startServer("killed")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := startProxy(own.URL("postgres"))
-	if err != nil {
-		t.Fatal(err, stopServer(own))
-	}
-	t.Cleanup(func() {
-		if err := p.stop(); err != nil {
-			t.Error(err)
-		}
-		if err := stopServer(own); err != nil {
-			t.Error(err)
-		}
-	})
+	own, p := ownServer(t, "killed")
 	// Not dropped: the whole server goes.
 	d := database{name: "postgres", url: p.url(own.URL("postgres")), direct: own.URL("postgres")}
 	s := connect(t, d.url)

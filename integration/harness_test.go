@@ -218,6 +218,29 @@ func ownProxyBy(t *testing.T, command []string, upstream string, settings ...str
 	return p
 }
 
+// ownServer starts a server for one test, which may kill it, and a proxy in
+// front of it.
+func ownServer(t *testing.T, name string) (*embedded.Postgres, *proxy) {
+	t.Helper()
+	own, err := startServer(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := startProxy(own.URL("postgres"))
+	if err != nil {
+		t.Fatal(err, stopServer(own))
+	}
+	t.Cleanup(func() {
+		if err := p.stop(); err != nil {
+			t.Error(err)
+		}
+		if err := stopServer(own); err != nil {
+			t.Error(err)
+		}
+	})
+	return own, p
+}
+
 // database is a fresh database of one test: through the proxy, and past it.
 type database struct {
 	name   string

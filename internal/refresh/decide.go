@@ -11,12 +11,14 @@ import (
 	"github.com/rwproxy/rwproxy/rewrite"
 )
 
-// Why a window is recomputed. The first that applies, in this order, is given.
+// Why a window is recomputed. The first that applies, in this order, is given;
+// what a predicate selects is looked at once the definitions are known to be
+// those of the last refresh.
 const (
 	reasonFullRefresh       = "FULL_REFRESH"                        // REFRESH … FULL asks for it
 	reasonFirstRefresh      = "FIRST_REFRESH"                       // nothing to compare with
-	reasonPolicy            = "REFRESH_POLICY"                      // the table's property asks for it
 	reasonPredicate         = "UNSUPPORTED_REPLACE_WHERE_PREDICATE" // an override, a window that has moved, a predicate that reaches no source
+	reasonPolicy            = "REFRESH_POLICY"                      // the table's property asks for it
 	reasonPredicateVolatile = "REPLACE_WHERE_NOT_DETERMINISTIC"
 	reasonPriorVolatile     = "PRIOR_REPLACE_WHERE_NOT_DETERMINISTIC"
 	reasonClusterChanged    = "CLUSTER_CHANGED"    // the last refresh ran in another database cluster
@@ -84,16 +86,21 @@ func (r *run) followsPolicy() error {
 
 // detail is the reason, and what it is about.
 func (d decision) detail() string {
-	var about []string
-	for _, issue := range d.issues {
-		if name := issue.Table + issue.Function; name != "" {
-			about = append(about, name)
-		}
-	}
+	about := d.about()
 	if len(about) == 0 {
 		return "The window has to be recomputed: " + d.reason + "."
 	}
 	return "The window has to be recomputed: " + d.reason + ", because of " + strings.Join(about, ", ") + "."
+}
+
+// about are the tables and functions that the reason is about.
+func (d decision) about() (names []string) {
+	for _, issue := range d.issues {
+		if name := issue.Table + issue.Function; name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // String is the technique, with the reason if there is one.

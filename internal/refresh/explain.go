@@ -74,13 +74,8 @@ func (r *run) explanation(ctx context.Context) (*explanation, error) {
 	}
 	p := r.plan
 	e := &explanation{
-		Target: r.target.Schema + "." + r.target.Name, Technique: p.technique, Reason: p.reason,
+		Target: r.target.Schema + "." + r.target.Name, Technique: p.technique, Reason: p.reason, Issues: p.about(),
 		Window: p.window, Applied: p.applied(), SQL: []string{},
-	}
-	for _, issue := range p.issues {
-		if about := issue.Table + issue.Column + issue.Function; about != "" {
-			e.Issues = append(e.Issues, about)
-		}
 	}
 	for _, s := range p.changes.Sources {
 		e.Sources = append(e.Sources, r.sourceExplanation(s))
@@ -180,11 +175,7 @@ func (e *explanation) result(asJSON bool, result *Result) error {
 }
 
 func (e *explanation) lines() []string {
-	head := "Refresh of " + e.Target + ": " + e.Technique
-	if e.Reason != "" {
-		head += " (" + e.Reason + ")"
-	}
-	lines := []string{head}
+	lines := []string{"Refresh of " + e.Target + ": " + decision{technique: e.Technique, reason: e.Reason}.String()}
 	add := func(name, value string) {
 		if value != "" {
 			lines = append(lines, "  "+name+": "+strings.ReplaceAll(value, "\n", "\n    "))
