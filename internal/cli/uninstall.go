@@ -16,7 +16,8 @@ type uninstallCommand struct {
 	Upstream *string `name:"upstream" placeholder:"URL" help:"The database to remove rwproxy from, a libpq URL or keyword string, with the service connection's user and password ($RWPROXY_UPSTREAM)."`
 }
 
-// Run drops rwproxy's schemas and triggers from one database.
+// Run drops rwproxy's schemas and triggers from one database, and the roles of
+// the server that refreshes ran as.
 func (c *uninstallCommand) Run(ctx context.Context, p *program) error {
 	settings, err := config.Load(config.Flags{Config: c.Config, Upstream: c.Upstream}, p.lookup)
 	if err != nil {
@@ -33,6 +34,9 @@ func (c *uninstallCommand) Run(ctx context.Context, p *program) error {
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	if err := flowstate.Uninstall(s.first, conn); err != nil {
+		return plain(err)
+	}
+	if err := flowstate.DropRunners(s.first, conn); err != nil {
 		return plain(err)
 	}
 	_, err = fmt.Fprintf(p.stdout, "rwproxy is removed from database %s; its tables are kept\n", settings.Upstream.Service.Database)
