@@ -109,7 +109,11 @@ func install(ctx context.Context, tx pgx.Tx) error {
 	if err := installCompat(ctx, tx); err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, privileges)
+	if _, err := tx.Exec(ctx, privileges); err != nil {
+		return err
+	}
+	// An older rwproxy that listens looks whether it still knows the schema.
+	_, err = tx.Exec(ctx, "select pg_notify('rwproxy', 'installed')")
 	return err
 }
 

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/rwproxy/rwproxy/internal/pgdiag"
 	"github.com/rwproxy/rwproxy/internal/pgsession"
@@ -25,6 +26,8 @@ type Service struct {
 
 	collections map[string]*collection // of garbage, by database
 	collecting  sync.WaitGroup
+
+	installedIn func(database string) // nil, or told of databases with schemas
 }
 
 // NewService returns a service that connects to the server of a libpq URL, with
@@ -58,11 +61,39 @@ func (s *Service) connected(ctx context.Context, database string, do func(*pgx.C
 	return p.do(ctx, do)
 }
 
+// Connect opens a session of the service's role, which is the caller's to
+// close, and to keep: while it is open the database cannot be dropped. notified
+// is called for the notifications that the session gets, whenever it reads.
+// Errors are those of Postgres, or of the network.
+func (s *Service) Connect(ctx context.Context, database string, notified func(payload string)) (*pgx.Conn, error) {
+	s.mu.Lock()
+	closed := s.closed
+	s.mu.Unlock()
+	if closed {
+		return nil, errClosed()
+	}
+	config := s.config.Copy()
+	config.Database = database
+	config.OnNotification = func(_ *pgconn.PgConn, n *pgconn.Notification) { notified(n.Payload) }
+	conn, err := pgx.ConnectConfig(ctx, config)
+	return conn, pgsession.FromPgxError(err)
+}
+
+// Database is the database that the service's own URL names.
+func (s *Service) Database() string {
+	if s.config.Database == "" {
+		return s.config.User // as Postgres has it
+	}
+	return s.config.Database
+}
+
+func errClosed() error { return pgdiag.New("57P01", "the proxy is shutting down") }
+
 func (s *Service) pool(database string) (*pool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return nil, pgdiag.New("57P01", "the proxy is shutting down")
+		return nil, errClosed()
 	}
 	p, found := s.pools[database]
 	if !found {
@@ -109,11 +140,19 @@ func (s *Service) EnsureInstalled(ctx context.Context, database string) error {
 			return err
 		}
 		s.mu.Lock()
-		defer s.mu.Unlock()
 		s.installed[database] = oid
+		s.mu.Unlock()
+		if s.installedIn != nil {
+			s.installedIn(database)
+		}
 		return nil
 	})
 }
+
+// OnInstall has told called whenever the schemas of a database have been found
+// up to date or brought there. It must be called before anything else is, and
+// told must return at once.
+func (s *Service) OnInstall(told func(database string)) { s.installedIn = told }
 
 // notInstalled adds whose rights it is that are lacking: not the client's.
 func (s *Service) notInstalled(database string, err error) error {

@@ -72,6 +72,7 @@ func TestNothingGivenMeansTheDefaults(t *testing.T) {
 		Listen:          Listen{"tcp", "127.0.0.1:6432"},
 		DataDir:         "./rwproxy-data",
 		HTTP:            "127.0.0.1:6433",
+		MaxRefreshes:    4,
 		LogLevel:        zapcore.InfoLevel,
 		LogFormat:       LogAuto,
 		ShutdownTimeout: 30 * time.Second,
@@ -124,6 +125,7 @@ func TestAllFaultsAreReportedAtOnce(t *testing.T) {
 		"RWPROXY_TLS_CERT":        "/nowhere/cert.pem",
 		"RWPROXY_PROXY_PROTOCOL":  "v2",
 		"RWPROXY_MAX_CONNECTIONS": "0",
+		"RWPROXY_MAX_REFRESHES":   "none",
 		"RWPROXY_UPSTREAM":        "mysql://localhost",
 	})
 	expect(t, got,
@@ -134,6 +136,7 @@ func TestAllFaultsAreReportedAtOnce(t *testing.T) {
 		"RWPROXY_TLS_CERT: open /nowhere/cert.pem",
 		`RWPROXY_PROXY_PROTOCOL: "v2" is neither on nor off`,
 		`RWPROXY_MAX_CONNECTIONS: "0" is not a number from 1, or none`,
+		`RWPROXY_MAX_REFRESHES: "none" is not a number from 1`,
 		`RWPROXY_LOG_LEVEL: "loud" is none of debug, info, warn, error`,
 		`--log-format: "xml" is none of auto, console, json`,
 		`shutdown-timeout in the file: "soon" is not a duration`,

@@ -93,11 +93,19 @@ func parseLimit(value string) (int, error) {
 	if value == "none" {
 		return 0, nil
 	}
-	limit, err := strconv.ParseInt(value, 10, 32)
-	if err != nil || limit < 1 {
-		return 0, fmt.Errorf("%q is not a number from 1, or none", value)
+	limit, err := parseCount(value)
+	if err != nil {
+		return 0, fmt.Errorf("%w, or none", err)
 	}
-	return int(limit), nil
+	return limit, nil
+}
+
+func parseCount(value string) (int, error) {
+	count, err := strconv.ParseInt(value, 10, 32)
+	if err != nil || count < 1 {
+		return 0, fmt.Errorf("%q is not a number from 1", value)
+	}
+	return int(count), nil
 }
 
 func parseLogLevel(value string) (zapcore.Level, error) {
