@@ -84,6 +84,8 @@ create table rwproxy.refresh (
 
 create index refresh_by_table on rwproxy.refresh (table_id, requested_at);
 
+create index refresh_by_time on rwproxy.refresh (requested_at);
+
 create index running_refresh on rwproxy.refresh (table_id) where state = 'RUNNING';
 
 create table rwproxy.event (

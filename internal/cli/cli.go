@@ -23,6 +23,9 @@ type program struct {
 type commands struct {
 	Serve     serveCommand     `cmd:"" default:"withargs" help:"Run the proxy until a signal (the default)."`
 	Demo      demoCommand      `cmd:"" help:"Run Postgres and the proxy with sample tables, and show in plain words what flows do."`
+	Flows     flowsCommand     `cmd:"" help:"List the flows of a database."`
+	Refreshes refreshesCommand `cmd:"" help:"List the refreshes of a database, and follow those to come."`
+	Refresh   refreshCommand   `cmd:"" help:"Refresh a streaming table."`
 	Verify    verifyCommand    `cmd:"" help:"Compare what flows have written with a recompute, without writing anything."`
 	Uninstall uninstallCommand `cmd:"" help:"Remove rwproxy from a database; the tables stay."`
 	Version   versionCommand   `cmd:"" help:"Print the version."`
@@ -49,7 +52,7 @@ func Main(arguments []string) int {
 		demonstrate: demonstrate,
 	}
 	if err := p.run(context.Background(), arguments); err != nil {
-		fmt.Fprintln(p.stderr, "rwproxy:", strings.ReplaceAll(err.Error(), "\n", "; "))
+		fmt.Fprintln(p.stderr, "rwproxy:", printable(strings.ReplaceAll(err.Error(), "\n", "; ")))
 		return 1
 	}
 	return 0

@@ -3,8 +3,16 @@
 //
 //	rwproxy serve     run the proxy until a signal (the default)
 //	rwproxy demo      run it with sample data and show what flows do
+//	rwproxy flows     list the flows of a database
+//	rwproxy refreshes list its refreshes, and follow them
+//	rwproxy refresh   refresh a table, and wait for it
 //	rwproxy verify    compare what flows have written with a recompute
+//	rwproxy uninstall remove rwproxy from a database
 //	rwproxy version   print the version
+//
+// flows, refreshes and refresh are clients as psql is: they find a server as
+// psql does, log in as the user, and run SQL that anybody may run. verify and
+// uninstall act as the service role.
 //
 // # Starting and stopping
 //

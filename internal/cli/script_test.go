@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -84,12 +85,20 @@ func TestScripts(t *testing.T) {
 				return err
 			}
 			env.Setenv("UPSTREAM", server.URL("postgres"))
-			env.Setenv("UPSTREAM_OTHER", server.URL("other")) // not created
 			env.Setenv("RWPROXY_LISTEN", listen)
 			env.Setenv("RWPROXY_HTTP", console)
 			env.Setenv("RWPROXY_LOG_FORMAT", "json")
+			_, port, err := net.SplitHostPort(listen)
+			if err != nil {
+				return err
+			}
+			env.Setenv("RWPROXY_PORT", port)
+			for _, database := range []string{"other", "flows"} { // not created
+				name := strings.ToUpper(database)
+				env.Setenv("UPSTREAM_"+name, server.URL(database))
+				env.Setenv("PROXY_"+name, "postgres://postgres@"+listen+"/"+database)
+			}
 			env.Setenv("PROXY", "postgres://postgres@"+listen+"/postgres")
-			env.Setenv("PROXY_OTHER", "postgres://postgres@"+listen+"/other")
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

@@ -85,11 +85,11 @@ func plain(err error) error {
 	return errors.New(message)
 }
 
-func printJSON(out io.Writer, verifications []refresh.Verification) error {
+func printJSON(out io.Writer, value any) error {
 	encoder := json.NewEncoder(out)
 	encoder.SetEscapeHTML(false) // a window may have < in it
 	encoder.SetIndent("", "  ")
-	return encoder.Encode(verifications)
+	return encoder.Encode(value)
 }
 
 // printTable prints a line for each table, and after them the rows that differ:

@@ -34,9 +34,9 @@ type Upstream struct {
 // variables, the password file and the service file. The error never quotes
 // the string.
 func NewUpstream(conninfo string) (*Upstream, error) {
-	service, err := pgx.ParseConfig(conninfo)
+	service, err := ParseConnection(conninfo)
 	if err != nil {
-		return nil, errors.New(describe(err))
+		return nil, err
 	}
 	for _, fallback := range service.Fallbacks {
 		if fallback.Host != service.Host || fallback.Port != service.Port {
@@ -55,6 +55,17 @@ func NewUpstream(conninfo string) (*Upstream, error) {
 	}
 	u.SSLMode, u.RootCAs, err = protection(service)
 	return u, err
+}
+
+// ParseConnection reads a libpq URL or keyword string, "" for nothing but the
+// PG* environment variables, the password file and the service file. The error
+// never quotes the string.
+func ParseConnection(conninfo string) (*pgx.ConnConfig, error) {
+	settings, err := pgx.ParseConfig(conninfo)
+	if err != nil {
+		return nil, errors.New(describe(err))
+	}
+	return settings, nil
 }
 
 // protection returns the sslmode that pgx has read and turned into attempts to
