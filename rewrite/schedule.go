@@ -79,12 +79,9 @@ func (p *parser) cron() (Schedule, error) {
 	if err != nil {
 		return Schedule{}, err
 	}
-	if err := checkQuartz(cron); err != nil {
-		return Schedule{}, p.errorAt(at, invalidParameterCode, "invalid cron expression: "+err.Error(), "",
-			"The fields are second, minute, hour, day of month, month, day of week and perhaps year, "+
-				"with ? for one of the two days: '0 0/15 * * * ?'.")
+	s := Schedule{
+		Text: "CRON " + QuoteLiteral(strings.Join(strings.Fields(cron), " ")), Cron: true, CronOffset: p.tokens[at].Start,
 	}
-	s := Schedule{Text: "CRON " + QuoteLiteral(strings.Join(strings.Fields(cron), " ")), Cron: true}
 	if !p.accept("AT", "TIME", "ZONE") {
 		return s, nil
 	}

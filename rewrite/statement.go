@@ -109,7 +109,10 @@ type ReplaceWhere struct {
 // Schedule is a parsed SCHEDULE or TRIGGER clause.
 type Schedule struct {
 	Text string // canonical: EVERY 1 DAYS, CRON '…', TRIGGER ON UPDATE …
-	Cron bool
+	// Cron says that Text is a cron expression, as typed: what it means is
+	// internal/schedule's to know.
+	Cron       bool
+	CronOffset int // in bytes from the start of the statement
 	// Zone is the time zone of a cron expression, as typed; "" when the
 	// session's is meant.
 	Zone       string

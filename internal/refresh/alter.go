@@ -44,7 +44,7 @@ func alter(ctx context.Context, c Client, st *rewrite.AlterStreamingTable, targe
 		if err := set(ctx, c, target.OID, schedule); err != nil {
 			return placed(err, name)
 		}
-		return notify(ctx, c, scheduleNotice())
+		return nil
 	case rewrite.DropSchedule:
 		return placed(flowstate.DropSchedule(ctx, c, target.OID), name)
 	case rewrite.SetProperties:
@@ -82,39 +82,6 @@ func setOwner(ctx context.Context, s pgsession.Session, target *flowstate.Target
 // placed gives an error without a position one in the client's statement.
 func placed(err error, position int) error {
 	return pgdiag.Edited(err, func(d *pgdiag.Diagnostic) { d.Position = position })
-}
-
-// scheduleText is the schedule to store. A CRON without a time zone is in the
-// session's.
-func scheduleText(ctx context.Context, s pgsession.Session, statement string, schedule rewrite.Schedule) (string, error) {
-	if !schedule.Cron {
-		return schedule.Text, nil
-	}
-	zone := schedule.Zone
-	if zone == "" {
-		rows, err := s.Query(ctx, "select pg_catalog.current_setting('TimeZone')")
-		if err != nil {
-			return "", err
-		}
-		zone = rows[0][0].Text
-	} else if _, err := s.Query(ctx, "select pg_catalog.timezone($1::pg_catalog.text, pg_catalog.now())", zone); err != nil {
-		return "", zoneError(err, rewrite.CharPosition(statement, schedule.ZoneOffset))
-	}
-	return schedule.Text + " AT TIME ZONE " + rewrite.QuoteLiteral(zone), nil
-}
-
-// zoneError says where the time zone is that does not exist.
-func zoneError(err error, position int) error {
-	return pgdiag.Edited(err, func(d *pgdiag.Diagnostic) {
-		if d.Code == "22023" {
-			d.Hint, d.Position = "The view pg_timezone_names lists the time zones.", position
-		}
-	})
-}
-
-// scheduleNotice says that a schedule is not run.
-func scheduleNotice() *pgdiag.Diagnostic {
-	return storedOnly("the schedule", "Run REFRESH STREAMING TABLE from your own scheduler.")
 }
 
 // storedOnly says that a clause is stored and has no effect here.

@@ -265,8 +265,5 @@ func noticeStoredOnly(ctx context.Context, c Client, st *rewrite.CreateStreaming
 	if len(st.PartitionBy) > 0 {
 		notices = append(notices, storedOnly("PARTITIONED BY", "The target is an ordinary table; create an index on the columns you filter by."))
 	}
-	if st.Schedule != nil {
-		notices = append(notices, scheduleNotice())
-	}
 	return notifyAll(ctx, c, notices)
 }

@@ -18,5 +18,6 @@
 //
 // # Imports
 //
-// It may import flowstate, rewrite, internal/pgsession and internal/pgdiag.
+// It may import flowstate, rewrite, internal/pgsession, internal/pgdiag and
+// internal/schedule.
 package refresh
