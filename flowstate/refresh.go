@@ -22,8 +22,13 @@ const (
 // Cause is what made a refresh run.
 type Cause string
 
-// CauseStatement is a statement of a client's.
-const CauseStatement Cause = "statement"
+// The causes of a refresh.
+const (
+	CauseStatement Cause = "statement" // of a client's
+	CauseSchedule  Cause = "schedule"
+	CauseTrigger   Cause = "trigger" // a source has changed
+	CauseAPI       Cause = "api"
+)
 
 // The states in which a refresh ends.
 const (
@@ -128,13 +133,16 @@ type Failure struct {
 	RequestedBy string // a role; only the service connection may name another than its own
 	StartedAt   time.Time
 	Plan        PlanRecord // zero if it failed before it was planned
-	Error       *pgdiag.Diagnostic
+	TimedOut    bool       // it was Postgres's clock that canceled it, no one else
+	// RetryIn is when a refresh that runs by itself is tried again; 0 for never.
+	RetryIn time.Duration
+	Error   *pgdiag.Diagnostic
 }
 
-// State is the state in which the refresh ended.
+// State is the state in which the refresh ended, if it is not tried again.
 func (f Failure) State() string {
 	const queryCanceled = "57014"
-	if f.Error.Code == queryCanceled {
+	if f.Error.Code == queryCanceled && !f.TimedOut {
 		return StateCanceled
 	}
 	return StateFailed
@@ -143,9 +151,10 @@ func (f Failure) State() string {
 // Fail records that a refresh failed. It runs after the rollback, in a
 // transaction of its own, and also records a refresh whose row, or whose table,
 // was rolled back; one that has ended already stays as it ended. It returns
-// 55006 if the refresh still runs in another session.
+// 55006 if the refresh still runs in another session. A queued refresh that
+// cannot begin fails like one that runs.
 func Fail(ctx context.Context, s pgsession.Session, f Failure) error {
-	_, err := newRequest("fail_refresh").
+	r := newRequest("fail_refresh").
 		optional("id", f.RefreshID).
 		number("target", int64(f.OID)).
 		text("schema", f.Schema).
@@ -162,6 +171,11 @@ func Fail(ctx context.Context, s pgsession.Session, f Failure) error {
 		optional("applied_predicate", f.Plan.Applied).
 		text("error", f.Error.Message).
 		text("error_code", f.Error.Code).
-		send(ctx, s)
+		optional("error_detail", f.Error.Detail).
+		optional("error_hint", f.Error.Hint)
+	if f.RetryIn > 0 {
+		r.number("retry_in_ms", max(1, f.RetryIn.Milliseconds()))
+	}
+	_, err := r.send(ctx, s)
 	return err
 }

@@ -353,7 +353,11 @@ func TestTheViewsHaveTheirColumns(t *testing.T) {
 		"refreshes": "refresh_id uuid, flow_name text, target_schema text, target_table text, cause text, kind text, " +
 			"technique text, reason text, window_predicate text, applied_predicate text, rows_deleted bigint, " +
 			"rows_inserted bigint, state text, progress text, requested_by text, requested_at timestamp with time zone, " +
-			"started_at timestamp with time zone, ended_at timestamp with time zone, error text",
+			"started_at timestamp with time zone, ended_at timestamp with time zone, error text, error_detail text, " +
+			"error_hint text, update_id uuid, attempt integer, due_at timestamp with time zone",
+		"updates": "update_id uuid, cause text, state text, full_refresh boolean, refresh_selection text[], " +
+			"full_refresh_selection text[], validate_only boolean, requested_by text, requested_at timestamp with time zone, " +
+			"started_at timestamp with time zone, ended_at timestamp with time zone, error text, refresh_ids uuid[]",
 		"event_log": "id uuid, sequence bigint, origin jsonb, timestamp timestamp with time zone, message text, level text, " +
 			"maturity_level text, error jsonb, details jsonb, event_type text",
 	} {

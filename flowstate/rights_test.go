@@ -45,7 +45,7 @@ func TestTablesAndFunctionsAreClosed(t *testing.T) {
 		   and (has_table_privilege($1, c.oid, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE')
 		        or c.relkind = 'S' and has_sequence_privilege($1, c.oid, 'USAGE'))
 		 order by 1`, d.strangerName)
-	if got := fmt.Sprint(open); got != "[event_log flows refreshes schema_version streaming_tables]" {
+	if got := fmt.Sprint(open); got != "[event_log flows refreshes schema_version streaming_tables updates]" {
 		t.Errorf("everybody has privileges on %s", got)
 	}
 	if got := d.super.value("select has_table_privilege($1, 'rwproxy.schema_version', 'INSERT, UPDATE, DELETE')", d.strangerName); got != "f" {
@@ -61,7 +61,7 @@ func TestTablesAndFunctionsAreClosed(t *testing.T) {
 		 where p.pronamespace = 'rwproxy'::regnamespace
 		   and has_function_privilege($1, p.oid, 'EXECUTE')
 		 order by p.proname`, d.strangerName)
-	const readers = "[rwproxy.event_log(regclass) rwproxy.is_streaming_table(oid) rwproxy.readable_table(oid) rwproxy.table_history(regclass)]"
+	const readers = "[rwproxy.cancel_refresh(uuid) rwproxy.event_log(regclass) rwproxy.is_streaming_table(oid) rwproxy.readable_table(oid) rwproxy.table_history(regclass)]"
 	if got := fmt.Sprint(executable); got != readers {
 		t.Errorf("everybody may execute %v", got)
 	}

@@ -92,6 +92,9 @@ func install(ctx context.Context, tx pgx.Tx) error {
 		return pgdiag.New("55000", fmt.Sprintf("schema rwproxy is of version %d, this rwproxy knows versions up to %d", version, len(texts))).
 			WithHint("Run the newer rwproxy.")
 	case version == len(texts):
+		if err := identify(ctx, tx); err != nil {
+			return err
+		}
 		return installCompat(ctx, tx)
 	case version == 0:
 		if _, err := tx.Exec(ctx, bootstrap); err != nil {
@@ -106,6 +109,9 @@ func install(ctx context.Context, tx pgx.Tx) error {
 			return err
 		}
 	}
+	if err := identify(ctx, tx); err != nil {
+		return err
+	}
 	if err := installCompat(ctx, tx); err != nil {
 		return err
 	}
@@ -114,6 +120,13 @@ func install(ctx context.Context, tx pgx.Tx) error {
 	}
 	// An older rwproxy that listens looks whether it still knows the schema.
 	_, err = tx.Exec(ctx, "select pg_notify('rwproxy', 'installed')")
+	return err
+}
+
+// identify gives a database that was made from another, by CREATE DATABASE …
+// TEMPLATE or from a dump, an id of its own.
+func identify(ctx context.Context, tx pgx.Tx) error {
+	_, err := tx.Exec(ctx, "select rwproxy.identify_database()")
 	return err
 }
 

@@ -50,9 +50,11 @@ func TestInstallingFromAnEarlierVersionKeepsFlows(t *testing.T) {
 	s := connect(t, url, "")
 	oid := s.dailyTable()
 	s.must("delete from rwproxy.schema_version where version = (select max(version) from rwproxy.schema_version)",
-		"drop view rwproxy.flows, rwproxy.source_tracking",
-		"drop function rwproxy.collect_garbage, rwproxy.forget_views, rwproxy.collect_relation, rwproxy.compact_log, "+
-			"rwproxy.capture_is_stale, rwproxy.drop_capture",
+		"drop view rwproxy.updates",
+		"drop function rwproxy.identify_database, rwproxy.add_group_event, rwproxy.add_group_progress, rwproxy.start_update, "+
+			"rwproxy.end_update, rwproxy.settle_update, rwproxy.cancel_refresh(name, jsonb), rwproxy.cancel_refresh(uuid), "+
+			"rwproxy.require_canceler, rwproxy.signal_refresh",
+		"delete from rwproxy.database",
 		"delete from rwproxy.compat_version")
 	ok(t, flowstate.Install(t.Context(), s.conn))
 	if got := s.lookup("daily"); got.OID != oid || got.Table == nil {
@@ -62,7 +64,7 @@ func TestInstallingFromAnEarlierVersionKeepsFlows(t *testing.T) {
 		t.Errorf("%s versions of the compat functions are recorded", got)
 	}
 	stranger := connect(t, url, newRole(t, url, "stranger"))
-	_, err := stranger.Exec(t.Context(), "select rwproxy.forget_views()")
+	_, err := stranger.Exec(t.Context(), "select rwproxy.identify_database()")
 	if got := pgdiag.Code(err); got != "42501" {
 		t.Errorf("calling a function of the new version: %v, want 42501", err)
 	}

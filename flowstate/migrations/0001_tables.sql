@@ -79,7 +79,23 @@ create table rwproxy.refresh (
     started_at timestamptz,
     ended_at timestamptz,
     error text,
-    backend_pid integer
+    error_detail text,
+    error_hint text,
+    backend_pid integer,
+
+    -- The update that the refresh is part of: itself, unless one request named
+    -- several tables.
+    update_id uuid not null,
+
+    -- Of one that is queued and then runs by itself (0012_queue.sql): what was
+    -- asked for, by which role, the refreshes of its update that it comes after,
+    -- how often it was begun in vain, and from when on it may begin.
+    durable boolean not null,
+    requester oid,
+    request jsonb,
+    after uuid[] not null,
+    attempt integer not null,
+    due_at timestamptz
 );
 
 create index refresh_by_table on rwproxy.refresh (table_id, requested_at);
@@ -87,6 +103,48 @@ create index refresh_by_table on rwproxy.refresh (table_id, requested_at);
 create index refresh_by_time on rwproxy.refresh (requested_at);
 
 create index running_refresh on rwproxy.refresh (table_id) where state = 'RUNNING';
+
+create index queued_refresh on rwproxy.refresh (due_at) where state = 'QUEUED';
+
+create index refresh_by_update on rwproxy.refresh (update_id);
+
+-- Whoever asked for a running refresh to be canceled. The row of the refresh
+-- itself is locked by the transaction that writes the table.
+create table rwproxy.cancellation (
+    refresh_id uuid primary key,
+    requested_by text not null,
+    requested_at timestamptz not null default pg_catalog.clock_timestamp()
+);
+
+-- A request for several tables at once. Its own state is known once its last
+-- refresh has ended. It is shown to those who may read its first table.
+create table rwproxy.update (
+    id uuid primary key,
+    table_id uuid not null,
+    owner text not null,
+    cause text not null,
+    requested_by text not null,
+    requested_at timestamptz not null default pg_catalog.clock_timestamp(),
+    started_at timestamptz,
+    ended_at timestamptz,
+    state text check (state in ('COMPLETED', 'FAILED', 'CANCELED')),
+    error text,
+    parameters jsonb not null
+);
+
+create index running_update on rwproxy.update (requested_at) where ended_at is null;
+
+-- This database, as the pipeline that its flows are. The name of the place tells
+-- a copy of it.
+create table rwproxy.database (
+    id uuid not null default pg_catalog.gen_random_uuid(),
+    oid oid,
+    system text
+);
+
+create unique index one_database on rwproxy.database ((true));
+
+grant select (id) on rwproxy.database to public;
 
 create table rwproxy.event (
     sequence bigint generated always as identity primary key,

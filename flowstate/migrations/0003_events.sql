@@ -1,7 +1,7 @@
 -- Events are written with the names of the time: the table may not outlive them.
 
 -- add_event writes one event. details is an object with one key, the event's
--- type.
+-- type. The update is the refresh itself unless it is named.
 create function rwproxy.add_event(
     table_id uuid,
     refresh_id uuid,
@@ -11,7 +11,8 @@ create function rwproxy.add_event(
     message text,
     details jsonb,
     level text default 'INFO',
-    error jsonb default null
+    error jsonb default null,
+    update_id uuid default null
 ) returns void
 language sql
 as $$
@@ -23,7 +24,7 @@ as $$
             level,
             message,
             pg_catalog.jsonb_strip_nulls(pg_catalog.jsonb_build_object(
-                'update_id', refresh_id,
+                'update_id', coalesce(update_id, refresh_id),
                 'flow_id', table_id,
                 'flow_name', flow_name,
                 'dataset_name', dataset_name)),
@@ -39,9 +40,11 @@ as $$
     select rwproxy.add_event(
         (refresh).table_id, (refresh).id, (refresh).flow_name,
         (refresh).target_schema || '.' || (refresh).target_table,
-        (refresh).owner, message, details, level, error)
+        (refresh).owner, message, details, level, error, (refresh).update_id)
 $$;
 
+-- add_update_progress is for the update that consists of this refresh; one of
+-- several has its own (0012_queue.sql).
 create function rwproxy.add_update_progress(
     refresh rwproxy.refresh, state text, level text default 'INFO', error jsonb default null
 ) returns void
@@ -51,6 +54,7 @@ as $$
         pg_catalog.format('Update %s is %s.', (refresh).id, state),
         pg_catalog.jsonb_build_object('update_progress', pg_catalog.jsonb_build_object('state', state)),
         level, error)
+     where (refresh).update_id = (refresh).id
 $$;
 
 create function rwproxy.add_flow_progress(
@@ -60,8 +64,11 @@ create function rwproxy.add_flow_progress(
 language sql
 as $$
     select rwproxy.add_refresh_event(refresh,
-        pg_catalog.format('Flow ''%s'' %s %s.', (refresh).flow_name,
-            case when status in ('COMPLETED', 'FAILED', 'STOPPED') then 'has' else 'is' end, status),
+        pg_catalog.format('Flow ''%s'' %s.', (refresh).flow_name, case
+            when status in ('COMPLETED', 'FAILED', 'STOPPED') then 'has ' || status
+            when status = 'SKIPPED' then 'SKIPPED due to upstream failure(s)'
+            else 'is ' || status
+        end),
         pg_catalog.jsonb_build_object('flow_progress',
             pg_catalog.jsonb_strip_nulls(pg_catalog.jsonb_build_object('status', status, 'metrics', metrics))),
         level, error)

@@ -237,6 +237,7 @@ begin
         pg_catalog.jsonb_build_object('user_action',
             pg_catalog.jsonb_build_object('user_name', caller, 'action', 'DROP')));
     delete from rwproxy.streaming_table t where t.id = stored.id;
+    perform rwproxy.cancel_dropped(stored.id);
     perform rwproxy.drop_view(stored.view, coalesce((arguments ->> 'cascade')::boolean, false));
 end
 $$;
@@ -276,6 +277,7 @@ begin
             null;
         end;
         delete from rwproxy.streaming_table t where t.id = gone.id;
+        perform rwproxy.cancel_dropped(gone.id);
     end loop;
 exception when lock_not_available or serialization_failure or deadlock_detected then
     null;

@@ -14,48 +14,79 @@ select l.objid as target, l.pid
    and l.objsubid = 2
    and l.granted;
 
+-- record_refresh writes the row of a refresh, and what is asked for as the
+-- first events of its update.
+create function rwproxy.record_refresh(refresh rwproxy.refresh) returns rwproxy.refresh
+language plpgsql
+as $$
+begin
+    refresh.update_id := coalesce(refresh.update_id, refresh.id);
+    refresh.durable := coalesce(refresh.durable, false);
+    refresh.after := coalesce(refresh.after, '{}');
+    refresh.attempt := coalesce(refresh.attempt, 0);
+    insert into rwproxy.refresh select refresh.*;
+    if refresh.update_id = refresh.id then
+        perform rwproxy.add_refresh_event(refresh,
+            pg_catalog.format('Update %s started by %s.', refresh.id, refresh.requested_by),
+            pg_catalog.jsonb_build_object('create_update', pg_catalog.jsonb_build_object(
+                'run_as', refresh.requested_by, 'cause', refresh.cause)));
+    end if;
+    perform rwproxy.add_update_progress(refresh, case refresh.state when 'QUEUED' then 'QUEUED' else 'CREATED' end);
+    perform rwproxy.add_flow_progress(refresh, 'QUEUED');
+    return refresh;
+end
+$$;
+
 -- begin_refresh writes the row of a refresh that has begun, and its first
 -- events.
 create function rwproxy.begin_refresh(refresh rwproxy.refresh) returns void
 language plpgsql
 as $$
 begin
-    insert into rwproxy.refresh select refresh.*;
-    perform rwproxy.add_refresh_event(refresh,
-        pg_catalog.format('Update %s started by %s.', refresh.id, refresh.requested_by),
-        pg_catalog.jsonb_build_object('create_update', pg_catalog.jsonb_build_object(
-            'run_as', refresh.requested_by, 'cause', refresh.cause)));
-    perform rwproxy.add_update_progress(refresh, 'CREATED');
-    perform rwproxy.add_flow_progress(refresh, 'QUEUED');
+    refresh := rwproxy.record_refresh(refresh);
     perform rwproxy.add_update_progress(refresh, 'INITIALIZING');
     perform rwproxy.add_flow_progress(refresh, 'STARTING');
 end
 $$;
 
--- end_refresh ends a refresh that did not complete.
-create function rwproxy.end_refresh(refresh rwproxy.refresh, final_state text, message text, code text) returns void
+-- event_error is an error as an event has it.
+create function rwproxy.event_error(message text, code text, fatal boolean default true) returns jsonb
+language sql immutable
+as $$
+    select pg_catalog.jsonb_build_object(
+        'fatal', fatal,
+        'exceptions', pg_catalog.jsonb_build_array(
+            pg_catalog.jsonb_build_object('class_name', code, 'message', message)))
+$$;
+
+-- end_refresh ends a refresh that did not complete, and those that were to come
+-- after it.
+create function rwproxy.end_refresh(
+    refresh rwproxy.refresh, final_state text, message text, code text, flow_status text default null
+) returns void
 language plpgsql
 as $$
 declare
     severity text := case when final_state = 'CANCELED' then 'WARN' else 'ERROR' end;
-    exceptions jsonb := pg_catalog.jsonb_build_object(
-        'fatal', true,
-        'exceptions', pg_catalog.jsonb_build_array(
-            pg_catalog.jsonb_build_object('class_name', code, 'message', message)));
+    exceptions jsonb := rwproxy.event_error(message, code);
 begin
     update rwproxy.refresh r
        set state = final_state,
            error = message,
            ended_at = pg_catalog.clock_timestamp()
      where r.id = refresh.id;
+    delete from rwproxy.cancellation c where c.refresh_id = refresh.id;
     perform rwproxy.add_flow_progress(refresh,
-        case when final_state = 'CANCELED' then 'STOPPED' else 'FAILED' end, null, severity, exceptions);
+        coalesce(flow_status, case when final_state = 'CANCELED' then 'STOPPED' else 'FAILED' end),
+        null, severity, exceptions);
     perform rwproxy.add_update_progress(refresh, final_state, severity, exceptions);
+    perform rwproxy.skip_dependents(refresh, final_state);
 end
 $$;
 
--- start_refresh. The caller's session holds the lock, so that every earlier
--- refresh of the table that still says RUNNING has lost its session.
+-- start_refresh begins a refresh, one that was queued if an id is given. The
+-- caller's session holds the lock, so that every earlier refresh of the table
+-- that still says RUNNING has lost its session.
 create function rwproxy.start_refresh(caller name, arguments jsonb) returns jsonb
 language plpgsql
 as $$
@@ -88,8 +119,11 @@ begin
     for lost in
         select r.* from rwproxy.refresh r where r.table_id = stored.id and r.state = 'RUNNING' for update
     loop
-        perform rwproxy.end_refresh(lost, 'FAILED', 'the session running it ended', '08006');
+        perform rwproxy.lose_refresh(lost);
     end loop;
+    if arguments ? 'id' then
+        return rwproxy.start_queued(caller, stored, (arguments ->> 'id')::uuid);
+    end if;
     started.id := pg_catalog.gen_random_uuid();
     started.table_id := stored.id;
     started.flow_name := stored.flow_name;
@@ -127,6 +161,9 @@ begin
     elsif running.state <> 'RUNNING' then
         raise exception using errcode = 'object_not_in_prerequisite_state',
             message = pg_catalog.format('refresh %s is %s', refresh_id, running.state);
+    elsif exists (select from rwproxy.cancellation c where c.refresh_id = running.id) then
+        raise exception using errcode = 'query_canceled',
+            message = pg_catalog.format('refresh %s was canceled', refresh_id);
     end if;
     return running;
 end
@@ -273,7 +310,8 @@ $$;
 -- fail_refresh records that a refresh failed, also one whose row was rolled
 -- back with its transaction, and one whose table was: what is known of that one
 -- is what the caller says, and only the caller's role and the service see it. A
--- refresh that has ended stays as it ended.
+-- refresh that has ended stays as it ended. One that runs by itself is queued
+-- again if it is to be tried again.
 create function rwproxy.fail_refresh(caller name, arguments jsonb) returns void
 language plpgsql
 as $$
@@ -281,6 +319,7 @@ declare
     trusted boolean := rwproxy.is_service(caller);
     failed rwproxy.refresh;
     known record;
+    canceled_by text;
 begin
     select r.* into failed from rwproxy.refresh r where r.id = (arguments ->> 'id')::uuid for update;
     if not found then
@@ -308,9 +347,9 @@ begin
     elsif not trusted and failed.requested_by <> caller then
         raise exception using errcode = 'insufficient_privilege',
             message = pg_catalog.format('permission denied for refresh %s', failed.id);
-    elsif failed.state <> 'RUNNING' then
+    elsif failed.state not in ('QUEUED', 'RUNNING') then
         return;
-    elsif exists (
+    elsif failed.state = 'RUNNING' and exists (
         select from rwproxy.refresh_lock l
           join rwproxy.streaming_table t on t.target = l.target
          where t.id = failed.table_id
@@ -320,13 +359,25 @@ begin
         raise exception using errcode = 'object_in_use',
             message = pg_catalog.format('refresh %s runs in another session', failed.id);
     end if;
+    select c.requested_by into canceled_by from rwproxy.cancellation c where c.refresh_id = failed.id;
+    if canceled_by is null and failed.durable and arguments ? 'retry_in_ms' then
+        perform rwproxy.queue_again(failed, (arguments ->> 'retry_in_ms')::bigint * interval '1 millisecond',
+            arguments ->> 'error', arguments ->> 'error_code');
+        return;
+    end if;
     -- The plan was rolled back with the rows it was for.
     update rwproxy.refresh r
        set technique = arguments ->> 'technique',
            reason = arguments ->> 'reason',
            window_predicate = arguments ->> 'window_predicate',
-           applied_predicate = arguments ->> 'applied_predicate'
+           applied_predicate = arguments ->> 'applied_predicate',
+           error_detail = arguments ->> 'error_detail',
+           error_hint = arguments ->> 'error_hint'
      where r.id = failed.id;
+    if canceled_by is not null then
+        perform rwproxy.end_canceled(failed, canceled_by);
+        return;
+    end if;
     perform rwproxy.end_refresh(failed,
         case when arguments ->> 'state' = 'CANCELED' then 'CANCELED' else 'FAILED' end,
         arguments ->> 'error', arguments ->> 'error_code');

@@ -12,7 +12,8 @@ select r.id as refresh_id,
        r.kind,
        r.technique,
        r.reason,
-       r.window_predicate,
+       -- Until it is planned, what was asked for.
+       coalesce(r.window_predicate, r.request ->> 'where') as window_predicate,
        -- A narrowed one names keys of source rows, also of those that the flow's
        -- query leaves out. Whoever may refresh is told.
        case
@@ -22,13 +23,22 @@ select r.id as refresh_id,
        end as applied_predicate,
        r.rows_deleted,
        r.rows_inserted,
-       case when session.lost then 'FAILED' else r.state end as state,
+       case
+           when not session.lost then r.state
+           when r.durable then 'QUEUED'
+           else 'FAILED'
+       end as state,
        r.progress,
        r.requested_by,
        r.requested_at,
        r.started_at,
        r.ended_at,
-       case when session.lost then 'the session running it ended' else r.error end as error
+       case when session.lost then 'the session running it ended' else r.error end as error,
+       r.error_detail,
+       r.error_hint,
+       r.update_id,
+       r.attempt,
+       r.due_at
   from rwproxy.refresh r
   left join rwproxy.streaming_table t on t.id = r.table_id
   left join pg_catalog.pg_class c on c.oid = t.target

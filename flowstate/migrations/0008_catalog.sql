@@ -229,6 +229,12 @@ begin
         when 'plan_refresh' then perform rwproxy.plan_refresh(new.caller, new.arguments);
         when 'finish_refresh' then perform rwproxy.finish_refresh(new.caller, new.arguments);
         when 'fail_refresh' then perform rwproxy.fail_refresh(new.caller, new.arguments);
+        when 'enqueue_refresh' then new.result := rwproxy.enqueue_refresh(new.caller, new.arguments);
+        when 'start_update' then new.result := rwproxy.start_update(new.caller, new.arguments);
+        when 'settle_update' then perform rwproxy.settle_update((new.arguments ->> 'id')::uuid);
+        when 'cancel_refresh' then new.result := rwproxy.cancel_refresh(new.caller, new.arguments);
+        when 'read_queue' then new.result := rwproxy.read_queue(new.caller, new.arguments);
+        when 'requeue_lost' then new.result := rwproxy.requeue_lost(new.caller);
         when 'ensure_capture' then new.result := rwproxy.ensure_capture(new.caller, new.arguments);
         when 'store_proof' then perform rwproxy.store_proof(new.caller, new.arguments);
         when 'collect_garbage' then new.result := rwproxy.collect_garbage(new.caller, new.arguments);
