@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs what the foreign clients of the integration tests need, on Debian 12.
+# Installs what the foreign clients of the integration tests need, and the
+# balancer, on Debian 12.
 # Packages that are there already are left alone.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -9,6 +10,7 @@ for package in python3-psycopg libpostgresql-jdbc-java; do
     dpkg-query --show --showformat='${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed ||
         packages+=("$package")
 done
+command -v haproxy >/dev/null || packages+=(haproxy)
 command -v psql >/dev/null || packages+=(postgresql-client)
 command -v javac >/dev/null || packages+=(default-jdk-headless)
 command -v node >/dev/null || packages+=(nodejs)
