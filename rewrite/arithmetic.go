@@ -126,7 +126,7 @@ func (t *tokenText) isInfixWord(i int) bool {
 	if t.word(before) == "not" {
 		before--
 	}
-	if !t.endsOperand(before) || !t.startsPrimary(i+1) && !t.isRaw(i+1) {
+	if !t.endsOperand(before) || !t.startsPrimary(i+1) {
 		return false
 	}
 	return !t.punctuation(i+1, "(") || !t.inFromItem(i)

@@ -48,9 +48,6 @@ func (t *tokenText) translateRlike(i int) error {
 		before, after = "(NOT rwproxy_compat.rlike(", "))"
 	}
 	left, right := t.comparisonStart(operator), t.operandEnd(i+1)
-	if t.isRaw(i+1) && right == i+1 {
-		right = i + 3
-	}
 	if left < 0 || right == i+1 {
 		return t.syntaxErrorWithHint(i, "Put brackets around the operands of "+t.text(i)+".")
 	}

@@ -72,7 +72,7 @@ func (t *tokenText) translateDatabricks() error {
 // means by it what it means to PostgreSQL.
 func (t *tokenText) translateDatabricksToken(i int) (next int, found bool, err error) {
 	switch word := t.word(i); {
-	case t.isRaw(i), t.is(i, String), t.is(i, QuotedIdentifier) && t.isDoubleQuotedString(i):
+	case t.stringEnd(i) > i:
 		next, err = t.translateStrings(i)
 		return next, true, err
 	case t.is(i, Number) && t.suffixType(i) != "" && foldASCII(t.text(i+1)) == "y":

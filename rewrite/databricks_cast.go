@@ -75,6 +75,16 @@ func (t *tokenText) castTo(r tokenRange) (before, after string, err error) {
 // PostgreSQL's, as Databricks has no such names.
 func (t *tokenText) isQualifiedType(i int) bool { return t.punctuation(i+1, ".") }
 
+// qualifiedTypeEnd returns the place after the type at i, whose names in
+// backticks it translates.
+func (t *tokenText) qualifiedTypeEnd(i int) int {
+	end := t.typeEnd(i)
+	for ; i < end; i++ {
+		t.translateBacktick(i)
+	}
+	return end
+}
+
 // databricksCast translates CAST(x AS type).
 func databricksCast(t *tokenText, c call) error {
 	as := -1
@@ -116,7 +126,7 @@ func (t *tokenText) refuseTinyint(i int) error {
 // place after its type.
 func (t *tokenText) translateColonCast(i int) (next int, err error) {
 	if t.word(i+1) == "pg_catalog" && t.punctuation(i+2, ".") {
-		return t.typeEnd(i + 1), nil // PostgreSQL's own, beyond doubt
+		return t.qualifiedTypeEnd(i + 1), nil // PostgreSQL's own, beyond doubt
 	}
 	operand, ok := t.termAround(i)
 	end := t.typeEnd(i + 1)
@@ -124,7 +134,7 @@ func (t *tokenText) translateColonCast(i int) (next int, err error) {
 		return 0, t.syntaxErrorWithHint(i, "Use CAST(... AS ...).")
 	}
 	if t.isQualifiedType(i + 1) {
-		return end, nil
+		return t.qualifiedTypeEnd(i + 1), nil
 	}
 	before, after, err := t.castTo(tokenRange{i + 1, end})
 	if err != nil {

@@ -57,8 +57,9 @@ func (t *tokenText) translateAlone(r tokenRange, c Catalog, typ string, isDefaul
 		e.wrapInCall(0, whole, databricksPrefix+storedTypes[name]+"(", ")")
 	}
 	e.writeOtherTexts()
-	e.fixBackslashes(t.lexical)
-	return e.translation().SQL, nil
+	e.fixBackslashes()
+	translated, err := e.balancedTranslation()
+	return translated.SQL, err
 }
 
 // isStoredAs says whether the text is a constant, or a call of storing's own
@@ -108,7 +109,7 @@ func ForDatabricks(printed string) string {
 			t.replace(i+1, end, "pg_catalog."+builtinTypes[name])
 		}
 	}
-	t.fixBackslashes(Lexical{})
+	t.fixBackslashes()
 	return t.translation().SQL
 }
 

@@ -6,23 +6,34 @@ import (
 	"unicode/utf8"
 )
 
-// isDoubleQuotedString says whether "…" at i is a string and not a name: a name
-// follows a dot, AS, a table or what it is the alias of.
+// isDoubleQuotedString says whether "…" at i is a string of Databricks' and not
+// a name: a name follows a dot, AS, a table or what it is the alias of.
 func (t *tokenText) isDoubleQuotedString(i int) bool {
-	if t.text(i)[0] != '"' || t.punctuation(i+1, ".") || t.punctuation(i-1, ".") {
+	if t.dialect != Databricks || !t.is(i, QuotedIdentifier) {
 		return false
 	}
-	switch t.word(i - 1) {
-	case "as", "from", "join", "collate":
-		return false
-	case "date", "timestamp", "timestamp_ntz", "timestamp_ltz", "interval", "rlike", "regexp":
-		return true
+	if t.doubleQuoted == nil {
+		t.findDoubleQuoted()
 	}
-	return !t.endsOperand(i-1) || t.isStringAt(i-1)
+	return t.doubleQuoted[i]
 }
 
-func (t *tokenText) isStringAt(i int) bool {
-	return t.is(i, String) || t.is(i, QuotedIdentifier) && t.isDoubleQuotedString(i)
+// findDoubleQuoted finds them all in one pass: what one is depends on the one
+// in front of it.
+func (t *tokenText) findDoubleQuoted() {
+	t.doubleQuoted = make([]bool, len(t.tokens))
+	for i := range t.tokens {
+		if !t.is(i, QuotedIdentifier) || t.text(i)[0] != '"' || t.punctuation(i+1, ".") || t.punctuation(i-1, ".") {
+			continue
+		}
+		switch t.word(i - 1) {
+		case "as", "from", "join", "collate":
+		case "date", "timestamp", "timestamp_ntz", "timestamp_ltz", "interval", "rlike", "regexp":
+			t.doubleQuoted[i] = true
+		default:
+			t.doubleQuoted[i] = !t.endsOperand(i-1) || t.is(i-1, String) || i > 0 && t.doubleQuoted[i-1]
+		}
+	}
 }
 
 // translateStrings writes the string constants at i, which are one if there
@@ -37,21 +48,12 @@ func (t *tokenText) translateStrings(i int) (next int, err error) {
 		}
 		return i + 1, nil
 	}
-	var value strings.Builder
-	next = i
-	for t.isRaw(next) || t.is(next, String) && t.text(next)[0] == '\'' || next > i && t.is(next, QuotedIdentifier) && t.isDoubleQuotedString(next) || next == i {
-		length := 1
-		if t.isRaw(next) {
-			length = 2
-		}
-		piece, err := t.databricksString(tokenRange{next, next + length})
-		if err != nil {
-			return 0, err
-		}
-		value.WriteString(piece)
-		next += length
+	next = t.stringsEnd(i)
+	text, err := t.constantValue(tokenRange{i, next})
+	if err != nil {
+		return 0, err
 	}
-	text, cast := value.String(), ""
+	cast := ""
 	switch {
 	case constantTypes[t.word(i-1)] != nil:
 		if text, err = t.typedConstant(i-1, text); err != nil {

@@ -61,7 +61,9 @@ func (t *tokenText) primaryEnd(i int) int {
 	switch {
 	case t.is(i, Number) && t.suffixType(i) != "":
 		return i + 2
-	case t.is(i, Number), t.is(i, String), t.is(i, DollarString), t.is(i, Parameter):
+	case t.stringEnd(i) > i:
+		return t.stringsEnd(i)
+	case t.is(i, Number), t.is(i, DollarString), t.is(i, Parameter):
 		return i + 1
 	case t.punctuation(i, "("):
 		return t.skip(i)
@@ -81,8 +83,8 @@ func (t *tokenText) primaryEnd(i int) int {
 // and clauses of a call, or the constant of a typed one (DATE '…').
 func (t *tokenText) callEnd(i int) int {
 	end := t.typeEnd(i)
-	if t.is(end, String) {
-		end++
+	if next := t.stringsEnd(end); next > end {
+		end = next
 		if unit := t.word(end); t.word(i) == "interval" && intervalFields[unit] {
 			end++
 			if t.word(end) == "to" {

@@ -54,26 +54,34 @@ func TranslatePredicate(p Span, c PredicateContext) (Translation, error) {
 	if err := t.resolveQualified(c); err != nil {
 		return Translation{}, err
 	}
-	t.fixBackslashes(c.Lexical)
-	return t.translation(), nil
+	t.fixBackslashes()
+	return t.balancedTranslation()
 }
 
 // fixBackslashes makes every string with a backslash an E'…': only that means
 // the same whether standard_conforming_strings is on or off.
-func (t *tokenText) fixBackslashes(o Lexical) {
+func (t *tokenText) fixBackslashes() {
 	for i, token := range t.tokens {
 		text := t.text(i)
 		quote := strings.IndexByte(text, '\'')
 		if token.Kind != String || !strings.Contains(text, `\`) || quote > 1 || quote == 1 && text[0]|0x20 != 'n' {
 			continue
 		}
-		if text = text[quote:]; !o.BackslashEscapes {
-			text = strings.ReplaceAll(text, `\`, `\\`)
-		}
 		if !t.edited(i) {
-			t.replace(i, i+1, "E"+text)
+			t.replace(i, i+1, t.withoutBackslashes(text[quote:]))
 		}
 	}
+}
+
+// withoutBackslashes makes a '…' with a backslash an E'…'.
+func (t *tokenText) withoutBackslashes(text string) string {
+	switch {
+	case !strings.Contains(text, `\`):
+		return text
+	case t.lexical.BackslashEscapes:
+		return "E" + text
+	}
+	return "E" + strings.ReplaceAll(text, `\`, `\\`)
 }
 
 // edited says whether token i is replaced already.

@@ -55,7 +55,7 @@ func TranslateQuery(q Span, c Catalog, o Lexical) (Translation, error) {
 		}
 	}
 	t.writeOtherTexts()
-	return t.translation(), nil
+	return t.balancedTranslation()
 }
 
 // queryClause is a SELECT, or an ORDER BY ALL, and the query it belongs to.

@@ -46,9 +46,9 @@ func (t *tokenText) translateToken(i int) (next int, err error) {
 	case t.is(i, Operator):
 		err = t.translateOperator(i)
 	case t.is(i, Backtick):
-		t.replace(i, i+1, quoteAlways(backtickName(t.text(i))))
+		t.translateBacktick(i)
 	case t.is(i, String):
-		t.joinStrings(i)
+		next = t.joinStrings(i)
 	case t.is(i, Number):
 		t.translateSuffix(i)
 	case t.punctuation(i, "["):
@@ -62,8 +62,13 @@ func (t *tokenText) translateToken(i int) (next int, err error) {
 	case (word == "timestamp_ntz" || word == "timestamp_ltz") && t.is(i+1, String):
 		t.replace(i, i+1, typeNames[word])
 	case word == "operator" && t.punctuation(i+1, "("):
-		return t.skip(i + 1), nil
+		for ; next < t.skip(i+1); next++ {
+			t.translateBacktick(next)
+		}
 	case valueFunctions[word] && t.punctuation(i+1, "(") && t.punctuation(i+2, ")"):
+		if t.punctuation(i+3, "(") {
+			return 0, t.syntaxError(i + 3)
+		}
 		t.replaceBytes(t.tokens[i].End, t.tokens[i+2].End, "")
 		return i + 3, nil
 	case unitFunctions[word] && t.punctuation(i+1, "("):
@@ -80,6 +85,13 @@ func (t *tokenText) translateToken(i int) (next int, err error) {
 		t.quoteColumn(i)
 	}
 	return next, err
+}
+
+// translateBacktick writes a name in backticks in double quotes.
+func (t *tokenText) translateBacktick(i int) {
+	if t.is(i, Backtick) {
+		t.replace(i, i+1, quoteAlways(backtickName(t.text(i))))
+	}
 }
 
 // valueFunctions are PostgreSQL's functions without brackets: it rejects (),
@@ -115,7 +127,9 @@ func (t *tokenText) translateOperator(i int) error {
 	case sameOperators[operator] != "":
 		t.replace(i, i+1, sameOperators[operator])
 	case operator == "!" && t.isBoundary(i-1):
-		t.replaceBytes(t.tokens[i].Start, t.tokens[i].End, "NOT ")
+		for ; t.operator(i, "!"); i++ {
+			t.replaceBytes(t.tokens[i].Start, t.tokens[i].End, "NOT ")
+		}
 	}
 	return nil
 }
@@ -145,7 +159,7 @@ func (t *tokenText) translateLikeList(i int) {
 		return
 	}
 	open, end := i+1, t.partner[i+1]
-	list := end == open+2 && t.is(open+1, String) && !strings.HasPrefix(t.text(open+1), "'{")
+	list := t.is(open+1, String) && t.stringsEnd(open+1) == end && !strings.HasPrefix(t.text(open+1), "'{")
 	for k := open + 1; k < end; k = t.skip(k) {
 		list = list || t.punctuation(k, ",")
 	}

@@ -2,6 +2,7 @@ package rewrite_test
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -77,6 +78,11 @@ func TestPredicatesAreTranslatedAsTheFileSays(t *testing.T) {
 		translation, err := rewrite.TranslatePredicate(rewrite.Span{Text: input, Offset: len(before)}, context)
 		if err != nil {
 			return errorText(before+input, err)
+		}
+		// It is PostgreSQL's: nothing is left to translate.
+		again, err := rewrite.TranslatePredicate(rewrite.Span{Text: translation.SQL}, context)
+		if err != nil || again.SQL != translation.SQL {
+			return fmt.Sprintf("%s\nbecomes\n%s\n%v", translation.SQL, again.SQL, err)
 		}
 		columns, known := rewrite.PredicateColumns(translation.SQL)
 		if !known {

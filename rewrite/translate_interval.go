@@ -95,6 +95,9 @@ func (t *tokenText) translateInterval(i int) (int, error) {
 	if !literal.other {
 		return max(literal.end, i+1), nil
 	}
+	if t.is(literal.end, String) {
+		return 0, t.syntaxError(literal.end)
+	}
 	// With IntervalStyle sql_standard a leading minus would count for all
 	// fields, unless each has its sign.
 	negative := false

@@ -1,10 +1,21 @@
 package rewrite
 
+import "strings"
+
 // joinStrings makes 'a' 'b' one constant: PostgreSQL wants a line end between.
-func (t *tokenText) joinStrings(i int) {
-	if t.dialect == Postgres && t.is(i+1, String) && t.text(i)[0] == '\'' && t.text(i + 1)[0] == '\'' {
-		t.replaceBytes(t.tokens[i].End-1, t.tokens[i+1].Start+1, "")
+// It returns the place after them.
+func (t *tokenText) joinStrings(i int) int {
+	end := t.stringsEnd(i)
+	if end == i+1 {
+		return end
 	}
+	var joined strings.Builder
+	for k := i; k < end; k++ {
+		text := t.text(k)
+		joined.WriteString(text[1 : len(text)-1])
+	}
+	t.replace(i, end, t.withoutBackslashes("'"+joined.String()+"'"))
+	return end
 }
 
 // numberSuffixes are the letters behind a number that say its type.

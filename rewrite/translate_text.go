@@ -25,6 +25,8 @@ type tokenText struct {
 	// texts are the operands of which Databricks makes texts, until they are
 	// written.
 	texts []textOperand
+	// doubleQuoted says of each token whether it is a string in double quotes.
+	doubleQuoted []bool // nil: not known yet
 }
 
 // maxNesting bounds the brackets inside one another. Finding what belongs
@@ -54,7 +56,7 @@ func newTokenText(s Span, o Lexical) (*tokenText, error) {
 		t.partner[i] = -1
 		switch text := t.text(i); {
 		case tokens[i].Kind != Punctuation:
-		case text == ";":
+		case text == ";", text == "." && (i == 0 || t.is(i-1, Operator)): // what follows is no label
 			return nil, t.syntaxError(i)
 		case text == "(" || text == "[":
 			if open = append(open, i); len(open) > maxNesting {
@@ -182,10 +184,13 @@ func (t *tokenText) replace(from, to int, replacement string) {
 	t.replaceBytes(t.tokens[from].Start, t.tokens[to-1].End, replacement)
 }
 
-// replaceBytes replaces sql[start:end], with blanks where the replacement would
-// run into its neighbours.
+// replaceBytes replaces sql[start:end], with blanks where the replacement, or
+// one neighbour without it, would run into the other.
 func (t *tokenText) replaceBytes(start, end int, replacement string) {
-	if replacement != "" {
+	switch {
+	case replacement == "" && start > 0 && end < len(t.sql) && runsInto(t.sql[start-1], t.sql[end]):
+		replacement = " "
+	case replacement != "":
 		if start > 0 && runsInto(t.sql[start-1], replacement[0]) {
 			replacement = " " + replacement
 		}
@@ -272,6 +277,35 @@ func (t *tokenText) translation() Translation {
 		b.edited(t.sql, t.offset, t.edits, t.tokens[0].Start, t.tokens[n-1].End)
 	}
 	return b.translation()
+}
+
+// balancedTranslation is translation, but refuses a text that has become
+// unbalanced: it could end what it is put into. That happens to what PostgreSQL
+// would refuse, such as a SELECT in the middle of another one.
+func (t *tokenText) balancedTranslation() (Translation, error) {
+	translation := t.translation()
+	if !isBalanced(translation.SQL, t.lexical) {
+		return Translation{}, t.syntaxErrorWithHint(0, "Put brackets around its parts.")
+	}
+	return translation, nil
+}
+
+// isBalanced says whether all that is opened in a text is closed in it.
+func isBalanced(sql string, o Lexical) bool {
+	tokens, err := Tokens(sql, o)
+	var open []string
+	for _, token := range tokens {
+		switch text := sql[token.Start:token.End]; text {
+		case "(", "[":
+			open = append(open, text)
+		case ")", "]":
+			if len(open) == 0 || open[len(open)-1] != bracketPairs[text] {
+				return false
+			}
+			open = open[:len(open)-1]
+		}
+	}
+	return err == nil && len(open) == 0
 }
 
 // inText gives an error of Tokens its place in the statement.
