@@ -27,6 +27,7 @@ type commands struct {
 	Refreshes refreshesCommand `cmd:"" help:"List the refreshes of a database, and follow those to come."`
 	Refresh   refreshCommand   `cmd:"" help:"Refresh a streaming table."`
 	Verify    verifyCommand    `cmd:"" help:"Compare what flows have written with a recompute, without writing anything."`
+	Token     tokenCommand     `cmd:"" help:"Make a bearer token for the API: print the line for the file of --api-tokens, and on standard error the token."`
 	Uninstall uninstallCommand `cmd:"" help:"Remove rwproxy from a database; the tables stay."`
 	Version   versionCommand   `cmd:"" help:"Print the version."`
 }

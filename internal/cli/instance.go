@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -30,9 +31,12 @@ type instance struct {
 	upstream    *config.Upstream
 	postgres    *embedded.Postgres // nil with an upstream of the user's
 	certificate *certificate       // nil without TLS
+	tokens      *console.Tokens    // nil without a file of them
 	service     *flowstate.Service
 	server      *server.Server
 	console     *console.Console // nil when it is off
+
+	public atomic.Pointer[url.URL] // where clients reach the API, nil until that is known
 
 	failed chan error    // gets one error when a part ends by itself
 	closed chan struct{} // closed when stop begins
@@ -57,6 +61,11 @@ func (i *instance) start(ctx context.Context, s *config.Settings) (err error) {
 			return err
 		}
 	}
+	if s.APITokens != "" {
+		if i.tokens, err = console.LoadTokens(s.APITokens); err != nil {
+			return err
+		}
+	}
 	if i.upstream = s.Upstream; i.upstream == nil {
 		if err := i.startPostgres(ctx, s.DataDir); err != nil {
 			return err
@@ -67,15 +76,17 @@ func (i *instance) start(ctx context.Context, s *config.Settings) (err error) {
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	if err := i.startServer(ctx, s, console.NewMetrics(registry)); err != nil {
+	metrics := console.NewMetrics(registry)
+	engine := refresh.New(i.service, i.log, metrics)
+	if err := i.startServer(ctx, s, engine, metrics); err != nil {
 		return fmt.Errorf("cannot listen for clients: %w", err)
 	}
 	if s.HTTP != "" {
-		i.console, err = console.Start(console.Config{Address: s.HTTP, Ready: i.ping, Metrics: registry, Logger: i.log})
-		if err != nil {
+		if i.console, err = console.Start(i.consoleConfig(s, engine, registry)); err != nil {
 			return fmt.Errorf("cannot listen for HTTP: %w", err)
 		}
 	}
+	i.public.Store(i.publicURL(s))
 	i.log.Info("ready", i.description()...)
 	return nil
 }
@@ -97,7 +108,7 @@ func (i *instance) startPostgres(ctx context.Context, dataDir string) (err error
 	return err
 }
 
-func (i *instance) startServer(ctx context.Context, s *config.Settings, metrics *console.Metrics) error {
+func (i *instance) startServer(ctx context.Context, s *config.Settings, engine *refresh.Engine, metrics *console.Metrics) error {
 	c := server.Config{
 		Listen: s.Listen.Address,
 		Upstream: server.Upstream{
@@ -110,7 +121,7 @@ func (i *instance) startServer(ctx context.Context, s *config.Settings, metrics 
 		MaxConnections: s.MaxConnections,
 		ProxyProtocol:  s.ProxyProtocol,
 		Verifier:       i.verifier,
-		Handler:        handler{refresh.New(i.service, i.log, metrics)},
+		Handler:        handler{engine},
 		Logger:         i.log,
 		Metrics:        metrics,
 	}
@@ -147,16 +158,22 @@ func (i *instance) ping(ctx context.Context) error {
 	return connection.Ping(ctx)
 }
 
-// reload reads the certificate again.
+// reload reads the certificate and the API's tokens again.
 func (i *instance) reload() {
-	if i.certificate == nil {
+	if i.certificate != nil {
+		i.reloaded("certificate", i.certificate.reload())
+	}
+	if i.tokens != nil {
+		i.reloaded("API tokens", i.tokens.Reload())
+	}
+}
+
+func (i *instance) reloaded(what string, err error) {
+	if err != nil {
+		i.log.Error(what+" not reloaded", zap.Error(err))
 		return
 	}
-	if err := i.certificate.reload(); err != nil {
-		i.log.Error("certificate not reloaded", zap.Error(err))
-		return
-	}
-	i.log.Info("certificate reloaded")
+	i.log.Info(what + " reloaded")
 }
 
 // stop stops everything, in the reverse order of start: sessions may finish

@@ -69,13 +69,14 @@ func TestNothingGivenMeansTheDefaults(t *testing.T) {
 	t.Parallel()
 	got := load(t, Flags{}, nil)
 	want := &Settings{
-		Listen:          Listen{"tcp", "127.0.0.1:6432"},
-		DataDir:         "./rwproxy-data",
-		HTTP:            "127.0.0.1:6433",
-		MaxRefreshes:    4,
-		LogLevel:        zapcore.InfoLevel,
-		LogFormat:       LogAuto,
-		ShutdownTimeout: 30 * time.Second,
+		Listen:            Listen{"tcp", "127.0.0.1:6432"},
+		DataDir:           "./rwproxy-data",
+		HTTP:              "127.0.0.1:6433",
+		HTTPPublicMetrics: true,
+		MaxRefreshes:      4,
+		LogLevel:          zapcore.InfoLevel,
+		LogFormat:         LogAuto,
+		ShutdownTimeout:   30 * time.Second,
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("settings = %+v", got)

@@ -8,6 +8,7 @@ package config
 
 import (
 	"errors"
+	"net/url"
 	"strings"
 	"time"
 
@@ -22,8 +23,15 @@ type Settings struct {
 	Upstream *Upstream
 	// DataDir is where the embedded Postgres keeps its data.
 	DataDir string
-	// HTTP is the host:port of health and metrics, "" for none.
+	// HTTP is the host:port of health, metrics and the pipelines API, "" for
+	// none.
 	HTTP string
+	// HTTPURL is where clients reach the API, nil if that is not known.
+	HTTPURL *url.URL
+	// HTTPPublicMetrics says that metrics are shown to everybody.
+	HTTPPublicMetrics bool
+	// APITokens is the file of the API's bearer tokens, "" for none.
+	APITokens string
 	// TLSCert and TLSKey are PEM files; both are "" or neither.
 	TLSCert, TLSKey string
 	// ProxyProtocol says that a PROXY protocol header comes first on every
@@ -63,7 +71,10 @@ type Flags struct {
 	Listen          *string `name:"listen" placeholder:"ADDRESS" help:"Where clients connect: host:port, or a directory for a Unix socket (127.0.0.1:6432, $RWPROXY_LISTEN)."`
 	Upstream        *string `name:"upstream" placeholder:"URL" help:"The Postgres behind the proxy, a libpq URL or keyword string. Its user and password are the service connection's, its host, port and sslmode are where sessions go (none: an embedded Postgres, $RWPROXY_UPSTREAM)."`
 	DataDir         *string `name:"data-dir" placeholder:"DIR" help:"Where the embedded Postgres keeps its data (./rwproxy-data, $RWPROXY_DATA_DIR)."`
-	HTTP            *string `name:"http" placeholder:"ADDRESS" help:"host:port of health and metrics, or off (127.0.0.1:6433, $RWPROXY_HTTP)."`
+	HTTP            *string `name:"http" placeholder:"ADDRESS" help:"host:port of health, metrics and the pipelines API, or off (127.0.0.1:6433, $RWPROXY_HTTP)."`
+	HTTPURL         *string `name:"http-url" placeholder:"URL" help:"Where clients reach the API, as REFRESH ... ASYNC tells them (that of --http, $RWPROXY_HTTP_URL)."`
+	PublicMetrics   *string `name:"http-public-metrics" placeholder:"on|off" help:"Whether metrics are shown to everybody, or to members of pg_monitor who log in (on, $RWPROXY_HTTP_PUBLIC_METRICS)."`
+	APITokens       *string `name:"api-tokens" placeholder:"FILE" help:"Bearer tokens of the API: a line of rwproxy token for each (none, $RWPROXY_API_TOKENS)."`
 	TLSCert         *string `name:"tls-cert" placeholder:"FILE" help:"The certificate chain shown to clients, PEM (none: TLS is refused, $RWPROXY_TLS_CERT)."`
 	TLSKey          *string `name:"tls-key" placeholder:"FILE" help:"The certificate's key, PEM ($RWPROXY_TLS_KEY)."`
 	ProxyProtocol   *string `name:"proxy-protocol" placeholder:"on|off" help:"Whether a balancer sends a PROXY protocol header, version 1 or 2, in front of every connection (off, $RWPROXY_PROXY_PROTOCOL)."`
@@ -78,19 +89,22 @@ type Flags struct {
 func (f Flags) values() map[string]string {
 	values := map[string]string{}
 	for name, value := range map[string]*string{
-		"config":           f.Config,
-		"listen":           f.Listen,
-		"upstream":         f.Upstream,
-		"data-dir":         f.DataDir,
-		"http":             f.HTTP,
-		"tls-cert":         f.TLSCert,
-		"tls-key":          f.TLSKey,
-		"proxy-protocol":   f.ProxyProtocol,
-		"max-connections":  f.MaxConnections,
-		"max-refreshes":    f.MaxRefreshes,
-		"log-level":        f.LogLevel,
-		"log-format":       f.LogFormat,
-		"shutdown-timeout": f.ShutdownTimeout,
+		"config":              f.Config,
+		"listen":              f.Listen,
+		"upstream":            f.Upstream,
+		"data-dir":            f.DataDir,
+		"http":                f.HTTP,
+		"http-url":            f.HTTPURL,
+		"http-public-metrics": f.PublicMetrics,
+		"api-tokens":          f.APITokens,
+		"tls-cert":            f.TLSCert,
+		"tls-key":             f.TLSKey,
+		"proxy-protocol":      f.ProxyProtocol,
+		"max-connections":     f.MaxConnections,
+		"max-refreshes":       f.MaxRefreshes,
+		"log-level":           f.LogLevel,
+		"log-format":          f.LogFormat,
+		"shutdown-timeout":    f.ShutdownTimeout,
 	} {
 		if value != nil {
 			values[name] = *value
@@ -117,6 +131,9 @@ var table = []setting{
 	{"upstream", "", func(s *Settings, v string) (err error) { s.Upstream, err = parseUpstream(v); return err }},
 	{"data-dir", "./rwproxy-data", func(s *Settings, v string) (err error) { s.DataDir, err = parseDataDir(v); return err }},
 	{"http", "127.0.0.1:6433", func(s *Settings, v string) (err error) { s.HTTP, err = parseHTTP(v); return err }},
+	{"http-url", "", func(s *Settings, v string) (err error) { s.HTTPURL, err = parseHTTPURL(v); return err }},
+	{"http-public-metrics", "on", func(s *Settings, v string) (err error) { s.HTTPPublicMetrics, err = parseSwitch(v); return err }},
+	{"api-tokens", "", func(s *Settings, v string) (err error) { s.APITokens, err = readable(v); return err }},
 	{"tls-cert", "", func(s *Settings, v string) (err error) { s.TLSCert, err = readable(v); return err }},
 	{"tls-key", "", func(s *Settings, v string) (err error) { s.TLSKey, err = readable(v); return err }},
 	{"proxy-protocol", "off", func(s *Settings, v string) (err error) { s.ProxyProtocol, err = parseSwitch(v); return err }},

@@ -68,6 +68,16 @@ func ParseConnection(conninfo string) (*pgx.ConnConfig, error) {
 	return settings, nil
 }
 
+// Session returns how a role connects to a database with its own password:
+// where the service does, and with nothing else of its.
+func (u *Upstream) Session(role, password, database string) *pgx.ConnConfig {
+	c := u.Service.Copy()
+	c.User, c.Password, c.Database = role, password, database
+	c.RuntimeParams = map[string]string{"application_name": "rwproxy api"}
+	c.SSLCertMode = "disable"
+	return c
+}
+
 // protection returns the sslmode that pgx has read and turned into attempts to
 // connect, and the certificates of its sslrootcert.
 func protection(service *pgx.ConnConfig) (string, *x509.CertPool, error) {

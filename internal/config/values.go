@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -53,6 +54,18 @@ func parseHTTP(value string) (string, error) {
 		return "", fmt.Errorf("%w, or off", err)
 	}
 	return value, nil
+}
+
+// parseHTTPURL returns nil for none.
+func parseHTTPURL(value string) (*url.URL, error) {
+	if value == "" {
+		return nil, nil
+	}
+	u, err := url.Parse(value)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return nil, errors.New("not a URL such as https://rwproxy.example.com")
+	}
+	return u, nil
 }
 
 func checkHostPort(value string) error {

@@ -1,18 +1,21 @@
 // Package console is rwproxy's HTTP side: whether the process is alive,
-// whether its Postgres can be reached, and its metrics.
+// whether its Postgres can be reached, its metrics, and the pipelines API.
 //
 //	GET /healthz   200 as long as the process serves
 //	GET /readyz    200 when Postgres answers, else 503; 503 too while stopping
 //	GET /metrics   Prometheus' text format
+//	/api/2.0/pipelines/…   the REST API of Databricks pipelines
 //
-// Nothing here asks who is calling: it is meant for a loopback address or a
-// private network.
+// The first two, and metrics unless it is told otherwise, do not ask who is
+// calling. The API always does, and acts with the caller's rights.
 //
-// It may import flowstate and internal/jobs.
+// It may import internal/jobs, internal/refresh, flowstate, internal/pgsession
+// and internal/pgdiag.
 package console
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -23,6 +26,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.uber.org/zap"
+	"golang.org/x/net/netutil"
 )
 
 // readyTimeout is how long Postgres may take to answer for /readyz.
@@ -32,8 +36,9 @@ const readyTimeout = 2 * time.Second
 const (
 	headerTimeout  = 5 * time.Second
 	requestTimeout = 30 * time.Second
-	idleTimeout    = 2 * time.Minute
-	maxHeaderBytes = 16 << 10
+	idleTimeout    = time.Minute
+	maxHeaderBytes = 32 << 10 // a page token holds a filter
+	maxConnections = 256
 )
 
 // Config is what a console shows.
@@ -44,7 +49,15 @@ type Config struct {
 	Ready func(ctx context.Context) error
 	// Metrics are shown under /metrics.
 	Metrics prometheus.Gatherer
-	Logger  *zap.Logger
+	// PrivateMetrics says that /metrics is for members of pg_monitor only, who
+	// log in as for the API.
+	PrivateMetrics bool
+	// TLS is nil for plain HTTP, over which credentials are taken on loopback
+	// addresses only.
+	TLS *tls.Config
+	// API is nil for none.
+	API    *APIConfig
+	Logger *zap.Logger
 }
 
 // Console is the HTTP server.
@@ -62,7 +75,10 @@ func Start(c Config) (*Console, error) {
 	if err != nil {
 		return nil, err
 	}
-	console := &Console{config: c, listener: listener, done: make(chan struct{})}
+	console := &Console{config: c, listener: netutil.LimitListener(listener, maxConnections), done: make(chan struct{})}
+	if c.TLS != nil {
+		console.listener = tls.NewListener(console.listener, c.TLS)
+	}
 	console.server = &http.Server{
 		Handler:           console.handler(),
 		ReadHeaderTimeout: headerTimeout,
@@ -103,7 +119,15 @@ func (c *Console) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", c.ready)
-	mux.Handle("GET /metrics", promhttp.HandlerFor(c.config.Metrics, promhttp.HandlerOpts{ErrorLog: zap.NewStdLog(c.config.Logger)}))
+	metrics := promhttp.HandlerFor(c.config.Metrics, promhttp.HandlerOpts{ErrorLog: zap.NewStdLog(c.config.Logger)})
+	if c.config.API != nil {
+		api := newAPI(*c.config.API, c.config.Logger)
+		api.register(mux)
+		if c.config.PrivateMetrics {
+			metrics = api.monitors(metrics)
+		}
+	}
+	mux.Handle("GET /metrics", metrics)
 	return mux
 }
 
