@@ -43,16 +43,13 @@ func (p *parser) refreshInto(s *Refresh) error {
 			"every other row; WHERE replaces the rows that its predicate matches. Run the one you mean.")
 	}
 	s.Full, s.Async = options.full, options.async
-	if s.Async {
-		s.AsyncOffset = p.tokens[options.asyncAt].Start
-	}
 	return nil
 }
 
 // refreshOptions are the words of a REFRESH behind its table.
 type refreshOptions struct {
 	full, sync, async bool
-	fullAt, asyncAt   int
+	fullAt            int
 }
 
 // take takes the option at token i.
@@ -66,7 +63,6 @@ func (o *refreshOptions) take(p *parser, i int) error {
 		option = &o.sync
 	case p.wordsAt(i, "ASYNC"):
 		option = &o.async
-		o.asyncAt = i
 	default:
 		return p.expected(i, "FULL, WHERE, SYNC, ASYNC or the end of the statement")
 	}

@@ -135,8 +135,6 @@ type Refresh struct {
 	Full   bool
 	Where  *Span
 	Async  bool
-
-	AsyncOffset int // of ASYNC in the statement, in bytes
 }
 
 // Drop is DROP TABLE or DROP STREAMING TABLE of one or more tables. Postgres
@@ -168,7 +166,12 @@ func (*CreateStreamingTable) Shadow() string { return noRows }
 func (*CreateFlow) Shadow() string { return noRows }
 
 // Shadow implements Statement.
-func (*Refresh) Shadow() string { return noRows }
+func (r *Refresh) Shadow() string {
+	if r.Async {
+		return "select null::pg_catalog.uuid as update_id, null::pg_catalog.text as status_url where false"
+	}
+	return noRows
+}
 
 // Shadow implements Statement.
 func (d *Drop) Shadow() string { return d.Native }

@@ -137,7 +137,7 @@ create index running_update on rwproxy.update (requested_at) where ended_at is n
 -- This database, as the pipeline that its flows are. The name of the place tells
 -- a copy of it.
 create table rwproxy.database (
-    id uuid not null default pg_catalog.gen_random_uuid(),
+    id uuid primary key default pg_catalog.gen_random_uuid(),
     oid oid,
     system text
 );

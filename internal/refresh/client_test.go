@@ -22,10 +22,11 @@ func TestMain(m *testing.M) { os.Exit(pgtest.Run(m)) }
 
 // database is a fresh database with an engine in front of it.
 type database struct {
-	t      *testing.T
-	url    string
-	engine *refresh.Engine
-	counts *counts
+	t       *testing.T
+	url     string
+	service *flowstate.Service
+	engine  *refresh.Engine
+	counts  *counts
 }
 
 func newDatabase(t *testing.T) *database {
@@ -37,7 +38,7 @@ func newDatabase(t *testing.T) *database {
 	}
 	t.Cleanup(service.Close)
 	c := &counts{}
-	return &database{t: t, url: url, engine: refresh.New(service, zaptest.NewLogger(t), c), counts: c}
+	return &database{t: t, url: url, service: service, engine: refresh.New(service, zaptest.NewLogger(t), c), counts: c}
 }
 
 // counts remembers the refreshes that were counted.

@@ -37,6 +37,10 @@ type Metrics interface {
 // Engine runs rwproxy's statements. It keeps no state of its own: any number
 // of engines may serve one database.
 type Engine struct {
+	// StatusURL is where the state of an update can be read, "" if nowhere. It is
+	// set before the engine is used, or nil.
+	StatusURL func(database, updateID string) string
+
 	service *flowstate.Service
 	logger  *zap.Logger
 	metrics Metrics
@@ -68,7 +72,11 @@ func (e *Engine) Run(ctx context.Context, c Client, statement rewrite.Statement)
 	case *rewrite.CreateFlow:
 		err = e.createFlow(ctx, c, st)
 	case *rewrite.Refresh:
-		err = e.refresh(ctx, c, st)
+		if st.Async {
+			err = e.enqueue(ctx, c, st, &result)
+		} else {
+			err = e.refresh(ctx, c, st)
+		}
 	case *rewrite.ExplainRefresh:
 		err = e.explainRefresh(ctx, c, st, &result)
 	case *rewrite.Insert:

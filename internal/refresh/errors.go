@@ -7,6 +7,10 @@ import (
 	"github.com/rwproxy/rwproxy/rewrite"
 )
 
+// queryCanceled is the SQLSTATE of a statement that was interrupted, by
+// whomever.
+const queryCanceled = "57014"
+
 // relocate puts the position of an error that Postgres reported in a statement
 // holding a translated text, at prefix bytes, into the client's own statement.
 // It is dropped when it lies in what rwproxy has added.

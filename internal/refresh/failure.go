@@ -28,10 +28,16 @@ func (r *run) recordFailure(ctx context.Context, failure error) {
 	}
 	f := flowstate.Failure{
 		RefreshID: r.id, Schema: r.target.Schema, Name: r.target.Name, OID: r.target.OID, FlowName: r.target.Table.Flow.Name,
-		Kind: r.kind, Cause: flowstate.CauseStatement, RequestedBy: r.client.User(), StartedAt: r.began, Plan: plan, Error: diagnostic(failure),
+		Kind: r.kind, Cause: r.cause(), RequestedBy: r.client.User(), StartedAt: r.began, Plan: plan, Error: diagnostic(failure),
 	}
-	state := f.State()
-	r.engine.metrics.Refreshed(r.plan.technique, r.plan.reason, state)
+	f.TimedOut = f.Error.Code == queryCanceled && r.timedOut(ctx, f.Error)
+	if r.queued != nil {
+		f.RequestedBy = r.queued.job.RequestedBy
+		f.RetryIn = r.queued.retryIn(f.Error.Code)
+	}
+	if f.RetryIn == 0 {
+		r.engine.metrics.Refreshed(r.plan.technique, r.plan.reason, f.State())
+	}
 
 	if !r.client.Joined() && ctx.Err() == nil && flowstate.Fail(ctx, r.client, f) == nil {
 		return
@@ -41,9 +47,29 @@ func (r *run) recordFailure(ctx context.Context, failure error) {
 	err := r.engine.service.Do(detached, r.client.Database(), func(s pgsession.Session) error {
 		return flowstate.Fail(detached, s, f)
 	})
+	const running = "55006"
+	if r.queued != nil && pgdiag.Code(err) == running {
+		return // it is queued again when Postgres has noticed that its session is lost
+	}
 	if err != nil {
 		r.engine.logger.Error("failed refresh not recorded", append(r.fields(), zap.Error(err))...)
 	}
+}
+
+// timedOut reports that it was the session's statement_timeout that interrupted
+// the refresh: Postgres has one SQLSTATE for all interrupts, and words that are
+// in the language of the server.
+func (r *run) timedOut(ctx context.Context, d *pgdiag.Diagnostic) bool {
+	switch {
+	case strings.Contains(d.Message, "statement timeout"):
+		return true
+	case r.frame != nil:
+		return !r.frame.ends.IsZero() && time.Now().After(r.frame.ends)
+	}
+	rows, err := r.client.Query(ctx, `
+		select s.setting <> '0' and $1::pg_catalog.int8 >= s.setting::pg_catalog.int8
+		  from pg_catalog.pg_settings s where s.name = 'statement_timeout'`, time.Since(r.began).Milliseconds())
+	return err == nil && rows[0][0].Text == "t"
 }
 
 func diagnostic(err error) *pgdiag.Diagnostic {

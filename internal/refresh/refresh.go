@@ -13,11 +13,6 @@ import (
 
 // refresh is REFRESH [STREAMING] TABLE.
 func (e *Engine) refresh(ctx context.Context, c Client, st *rewrite.Refresh) error {
-	if st.Async {
-		return pgdiag.New("0A000", "REFRESH ... ASYNC is not supported").
-			WithHint("Leave ASYNC out: the statement returns when the refresh is done.").
-			At(rewrite.CharPosition(st.Text, st.AsyncOffset))
-	}
 	run, err := e.newRefresh(ctx, c, st)
 	if err != nil {
 		return err
@@ -65,27 +60,37 @@ func (e *Engine) newRefresh(ctx context.Context, c Client, st *rewrite.Refresh) 
 // refreshable is the target of a REFRESH that may go on.
 func (e *Engine) refreshable(ctx context.Context, c Client, st *rewrite.Refresh) (*flowstate.Target, error) {
 	target, err := e.lookup(ctx, c, st.Text, st.Target)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
+	}
+	return target, refuseRefresh(st, target)
+}
+
+// refuseRefresh refuses to refresh what is no streaming table with a flow, or
+// may not be refreshed like this.
+func refuseRefresh(st *rewrite.Refresh, target *flowstate.Target) error {
+	switch {
 	case target == nil:
-		return nil, undefinedTable(st.Text, st.Target)
+		return undefinedTable(st.Text, st.Target)
 	case target.Table == nil && st.Where != nil:
-		return nil, pgdiag.New("42601", "the WHERE clause is only supported for streaming tables created with a FLOW REPLACE WHERE clause").
+		return pgdiag.New("42601", "the WHERE clause is only supported for streaming tables created with a FLOW REPLACE WHERE clause").
 			WithDetail("STREAMING_TABLE_OPERATION_NOT_ALLOWED.UNSUPPORTED_OPERATION").
 			WithHint(fmt.Sprintf("%q is not a streaming table.", display(st.Target))).
 			At(rewrite.CharPosition(st.Text, st.Where.Offset))
 	case target.Table == nil:
-		return nil, notStreamingTable(st.Text, st.Target)
+		return notStreamingTable(st.Text, st.Target)
 	case target.Table.Flow == nil:
-		return nil, withoutFlow(st.Text, st.Target)
+		return withoutFlow(st.Text, st.Target)
 	case st.Full && !target.Table.ResetAllowed():
-		return nil, pgdiag.New("42000", fmt.Sprintf("table %q cannot be fully refreshed", target.Name)).
-			WithDetail("TABLE_NOT_RESETTABLE: its table property pipelines.reset.allowed is false.").
-			WithHint("Use REFRESH STREAMING TABLE ... WHERE to recompute a part of it.").
-			At(rewrite.CharPosition(st.Text, st.Target.Offset))
+		return notResettable(target.Name).At(rewrite.CharPosition(st.Text, st.Target.Offset))
 	}
-	return target, nil
+	return nil
+}
+
+func notResettable(table string) *pgdiag.Diagnostic {
+	return pgdiag.New("42000", fmt.Sprintf("table %q cannot be fully refreshed", table)).
+		WithDetail("TABLE_NOT_RESETTABLE: its table property pipelines.reset.allowed is false.").
+		WithHint("Use REFRESH STREAMING TABLE ... WHERE to recompute a part of it.")
 }
 
 // lockTarget lets one refresh of a target run at a time. Outside a transaction
@@ -100,10 +105,20 @@ func lockTarget(ctx context.Context, c Client, target uint32) (unlock func(conte
 	if err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context) {
-		// A connection that is gone has given its locks back.
-		_, _ = c.Exec(ctx, "select pg_catalog.pg_advisory_unlock($1::int, $2::int)", class, object)
-	}, nil
+	return func(ctx context.Context) { unlockTarget(ctx, c, target) }, nil
+}
+
+// unlockTarget gives the session's lock back. An interrupt that was meant for
+// the refresh may reach this statement instead; a connection that is gone has
+// given its locks back.
+func unlockTarget(ctx context.Context, s pgsession.Session, target uint32) {
+	class, object := flowstate.LockKeys(target)
+	for range attempts {
+		_, err := s.Exec(ctx, "select pg_catalog.pg_advisory_unlock($1::int, $2::int)", class, object)
+		if pgdiag.Code(err) != queryCanceled {
+			return
+		}
+	}
 }
 
 // lockInTransaction is lockTarget until the end of the transaction.

@@ -20,13 +20,16 @@ type run struct {
 	began   time.Time
 	target  *flowstate.Target
 	frame   *frame
-	id      string        // "" until it is recorded
-	where   *rewrite.Span // of an override
-	text    string        // the statement, for positions
-	done    bool          // its transaction has done all its work
+	id      string            // "" until it is recorded
+	where   *rewrite.Span     // of an override
+	readBy  map[string]string // the settings that it is read by; nil for the session's
+	text    string            // the statement, for positions
+	done    bool              // its transaction has done all its work
 	plan    plan
 	deleted int64
 	written int64
+
+	queued *queuedRun // nil for one that a client waits for
 
 	defining    bool // a statement that defines the flow loads its window
 	prepared    bool // what can be done for an incremental refresh has been
@@ -65,12 +68,20 @@ func (r *run) inPlace(ctx context.Context, name rewrite.Name) error {
 }
 
 func (r *run) start(ctx context.Context) error {
-	id, err := flowstate.Start(ctx, r.client, flowstate.Refresh{Target: r.target.OID, Kind: r.kind, Cause: flowstate.CauseStatement})
+	id, err := flowstate.Start(ctx, r.client, flowstate.Refresh{Target: r.target.OID, Kind: r.kind, Cause: r.cause()})
 	if err != nil {
 		return err
 	}
 	r.id = id
 	return nil
+}
+
+// cause is what made the refresh run.
+func (r *run) cause() flowstate.Cause {
+	if r.queued != nil {
+		return r.queued.job.Cause
+	}
+	return flowstate.CauseStatement
 }
 
 // replaceWindow plans, writes and records the refresh. Its frame is entered
@@ -128,7 +139,11 @@ func (r *run) window(ctx context.Context) (rewrite.Window, error) {
 	if r.where != nil {
 		// What the user has just typed is read as the user's session reads it, in
 		// the dialect of the flow.
-		override := predicate{typed: *r.where, statement: r.text, lexical: lexicalOf(r.frame.own), columns: targetColumns}
+		readBy := r.readBy
+		if readBy == nil {
+			readBy = r.frame.own
+		}
+		override := predicate{typed: *r.where, statement: r.text, lexical: lexicalOf(readBy), columns: targetColumns}
 		override.lexical.Dialect = lexical.Dialect
 		if err := override.read(ctx, r.frame, w, name, nil); err != nil {
 			return rewrite.Window{}, err
