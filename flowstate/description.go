@@ -26,6 +26,7 @@ type Description struct {
 	PartitionBy   []string
 	ClusterBy     string // the clause; "" when there is none
 	Schedule      string // "" when there is none
+	NextRun       string // "" when it is not known, as before a trigger fires
 	Flow          *FlowDescription
 	Settings      map[string]string
 
@@ -83,6 +84,7 @@ func Describe(ctx context.Context, s pgsession.Session, name rewrite.Name) (*Des
 		LatestRefresh: r[16].Text,
 		LatestState:   r[17].Text,
 		OwnedByCaller: r[18].Text == "t",
+		NextRun:       r[19].Text,
 	}
 	for i, into := range map[int]any{5: &d.Properties, 6: &d.PartitionBy, 13: &d.Settings} {
 		if err := json.Unmarshal([]byte(r[i].Text), into); err != nil {

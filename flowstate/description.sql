@@ -18,7 +18,10 @@ select t.target_schema,
        completed.technique,
        latest.refresh_id,
        latest.state,
-       pg_catalog.pg_has_role(c.relowner, 'USAGE')
+       pg_catalog.pg_has_role(c.relowner, 'USAGE'),
+       (select f.next_run_at
+          from rwproxy.flows f
+         where f.target_schema = t.target_schema and f.target_table = t.target_table)
   from pg_catalog.pg_class c
   join pg_catalog.pg_namespace n on n.oid = c.relnamespace
   join rwproxy.streaming_tables t on t.target_schema = n.nspname and t.target_table = c.relname

@@ -23,7 +23,14 @@ func readSchedule(p *parser, s *CreateStreamingTable) error {
 	return err
 }
 
-func (p *parser) schedule() (s Schedule, err error) {
+func (p *parser) schedule() (Schedule, error) {
+	at := p.tokens[p.i].Start
+	s, err := p.scheduleOrTrigger()
+	s.Offset = at
+	return s, err
+}
+
+func (p *parser) scheduleOrTrigger() (s Schedule, err error) {
 	if p.accept("TRIGGER") {
 		s.Text, err = p.trigger()
 		return s, err

@@ -108,7 +108,8 @@ type ReplaceWhere struct {
 
 // Schedule is a parsed SCHEDULE or TRIGGER clause.
 type Schedule struct {
-	Text string // canonical: EVERY 1 DAYS, CRON '…', TRIGGER ON UPDATE …
+	Offset int    // in bytes from the start of the statement
+	Text   string // canonical: EVERY 1 DAYS, CRON '…', TRIGGER ON UPDATE …
 	// Cron says that Text is a cron expression, as typed: what it means is
 	// internal/schedule's to know.
 	Cron       bool

@@ -51,6 +51,26 @@ create table rwproxy.streaming_table (
     )
 );
 
+-- When a table that has a schedule is due. Apart from the table's own row: the
+-- transaction of a refresh writes that one, and fails when somebody else has
+-- since it began.
+create table rwproxy.schedule (
+    table_id uuid primary key references rwproxy.streaming_table on delete cascade,
+    -- What the rest is about: streaming_table.schedule.
+    text text not null,
+    set_at timestamptz not null default pg_catalog.clock_timestamp(),
+    -- infinity when it never runs again; of a trigger when it may fire, if it is
+    -- to wait. computed_at is when this was looked for, null if it is to be.
+    next_run_at timestamptz,
+    computed_at timestamptz,
+    -- Of a trigger: what it had seen on this database cluster when it fired last,
+    -- and since when it waits for flows that its own reads.
+    last_trigger pg_snapshot,
+    last_trigger_at timestamptz,
+    last_trigger_system text,
+    waits_since timestamptz
+);
+
 -- History has no foreign key to its table: it outlives it. The names and the
 -- owner are those of the time, for when the table is gone.
 create table rwproxy.refresh (

@@ -218,11 +218,17 @@ begin
         when 'create_table' then
             perform rwproxy.create_table(new.caller, new.arguments);
             perform rwproxy.set_clustering(new.arguments);
+            perform rwproxy.follow_schedule(new.arguments, true);
         when 'replace_table' then
             perform rwproxy.replace_table(new.caller, new.arguments);
             perform rwproxy.set_clustering(new.arguments);
-        when 'alter_table' then perform rwproxy.alter_table(new.caller, new.arguments);
-        when 'add_flow' then perform rwproxy.add_flow(new.caller, new.arguments);
+            perform rwproxy.follow_schedule(new.arguments, true);
+        when 'alter_table' then
+            perform rwproxy.alter_table(new.caller, new.arguments);
+            perform rwproxy.follow_schedule(new.arguments, false);
+        when 'add_flow' then
+            perform rwproxy.add_flow(new.caller, new.arguments);
+            perform rwproxy.follow_schedule(new.arguments, true);
         when 'drop_table' then perform rwproxy.drop_table(new.caller, new.arguments);
         when 'start_refresh' then new.result := rwproxy.start_refresh(new.caller, new.arguments);
         when 'read_changes' then new.result := rwproxy.read_changes(new.caller, new.arguments);
@@ -235,6 +241,9 @@ begin
         when 'cancel_refresh' then new.result := rwproxy.cancel_refresh(new.caller, new.arguments);
         when 'read_queue' then new.result := rwproxy.read_queue(new.caller, new.arguments);
         when 'requeue_lost' then new.result := rwproxy.requeue_lost(new.caller);
+        when 'read_schedules' then new.result := rwproxy.read_schedules(new.caller, new.arguments);
+        when 'run_schedules' then perform rwproxy.run_schedules(new.caller, new.arguments);
+        when 'run_triggers' then new.result := rwproxy.run_triggers(new.caller, new.arguments);
         when 'ensure_capture' then new.result := rwproxy.ensure_capture(new.caller, new.arguments);
         when 'store_proof' then perform rwproxy.store_proof(new.caller, new.arguments);
         when 'collect_garbage' then new.result := rwproxy.collect_garbage(new.caller, new.arguments);

@@ -31,7 +31,11 @@ create table rwproxy.capture (
     log regclass not null,
     columns smallint[] not null,
     -- An UPDATE that changes none of these is not logged; null for every column.
-    reads smallint[]
+    reads smallint[],
+    -- Whether what is logged wakes whoever listens for the flows that a change
+    -- triggers; see rwproxy.arm_triggers.
+    wakes boolean not null default false,
+    wakes_since xid8
 );
 
 -- What each flow needs logged. The view may not be committed yet.
@@ -221,7 +225,7 @@ $$;
 -- returns from the function unless anything may have changed.
 create function rwproxy.capture_branch(
     operation text, rows text, log text, depth integer, columns text[], plain text[], distinguished text[],
-    fits text, missing text, names text[], changed text, changed_one text
+    fits text, missing text, names text[], changed text, changed_one text, wake text
 ) returns text
 language plpgsql stable
 as $$
@@ -269,8 +273,9 @@ $check$, names)
         end if;
 $branch$, changed);
         end if;
-        return branch;
+        return branch || wake;
     end if;
+    branch := branch || wake;
 
     list := pg_catalog.array_to_string(columns, ', ');
     branch := branch || E'\n        if capture.fits then\n';
@@ -375,6 +380,14 @@ declare
     body text;
     changed text;
     changed_one text;
+    wake text := case
+        when captured.wakes
+            then E'\n        -- A PREPARE TRANSACTION would fail after it.\n'
+                || E'        if current_setting(''max_prepared_transactions'') = ''0'' and pg_notification_queue_usage() < 0.5 then\n'
+                || E'            perform pg_notify(''rwproxy'', '''');\n'
+                || E'        end if;\n'
+        else ''
+    end;
 begin
     select pg_catalog.array_agg('c' || a.attnum order by u.position),
            pg_catalog.array_agg(pg_catalog.quote_ident(a.attname) order by u.position),
@@ -464,17 +477,17 @@ $body$,
             E'    if capture.own then\n        return null;\n    end if;\n'
             else '' end);
     body := body
-        || rwproxy.capture_branch('INSERT', 'rwproxy_new', log, depth, columns, plain, distinguished, fits, missing, names, null, null)
-        || rwproxy.capture_branch('DELETE', 'rwproxy_old', log, depth, columns, plain, distinguished, fits, missing, names, null, null)
-        || rwproxy.capture_branch('UPDATE', 'rwproxy_new', log, depth, columns, plain, distinguished, fits, missing, names, changed, changed_one)
+        || rwproxy.capture_branch('INSERT', 'rwproxy_new', log, depth, columns, plain, distinguished, fits, missing, names, null, null, wake)
+        || rwproxy.capture_branch('DELETE', 'rwproxy_old', log, depth, columns, plain, distinguished, fits, missing, names, null, null, wake)
+        || rwproxy.capture_branch('UPDATE', 'rwproxy_new', log, depth, columns, plain, distinguished, fits, missing, names, changed, changed_one, wake)
         || pg_catalog.format($body$
     when 'TRUNCATE' then
-        null;
+        null;%s
     end case;
     insert into %s (xid, known, own) values (pg_current_xact_id(), 0, capture.own);
     return null;
 end
-$body$, log);
+$body$, pg_catalog.rtrim(wake, E'\n'), log);
     return body;
 end
 $$;
@@ -508,6 +521,27 @@ as $$
      where n.relation = root
 $$;
 
+-- replace_capture_function brings the trigger function of a capture up to date.
+create function rwproxy.replace_capture_function(captured rwproxy.capture) returns void
+language plpgsql
+as $$
+declare
+    body text := rwproxy.capture_body(captured);
+begin
+    if not exists (
+        select from pg_catalog.pg_proc p
+         where p.pronamespace = 'rwproxy_log'::regnamespace
+           and p.proname = 'capture_' || captured.number
+           and p.prosrc = body)
+    then
+        execute pg_catalog.format(
+            'create or replace function rwproxy_log.capture_%s() returns trigger language plpgsql security definer set search_path = pg_catalog, pg_temp as %L',
+            captured.number, body);
+        execute pg_catalog.format('revoke execute on function rwproxy_log.capture_%s() from public', captured.number);
+    end if;
+end
+$$;
+
 -- install_capture brings the log, the function and the triggers of a root up to
 -- what the needs of the flows add up to. The relation is locked against
 -- writers: those that the old function served have committed, those to come use
@@ -521,7 +555,6 @@ declare
     kept smallint[];
     member oid;
     added smallint;
-    body text;
     event record;
 begin
     select c.* into captured from rwproxy.capture c where c.relation = root for update;
@@ -571,18 +604,7 @@ begin
            reads = captured.reads
      where c.relation = root;
 
-    body := rwproxy.capture_body(captured);
-    if not exists (
-        select from pg_catalog.pg_proc p
-         where p.pronamespace = 'rwproxy_log'::regnamespace
-           and p.proname = 'capture_' || captured.number
-           and p.prosrc = body)
-    then
-        execute pg_catalog.format(
-            'create or replace function rwproxy_log.capture_%s() returns trigger language plpgsql security definer set search_path = pg_catalog, pg_temp as %L',
-            captured.number, body);
-        execute pg_catalog.format('revoke execute on function rwproxy_log.capture_%s() from public', captured.number);
-    end if;
+    perform rwproxy.replace_capture_function(captured);
 
     for member in select oid from rwproxy.capture_tree(root) as t (oid) loop
         for event in

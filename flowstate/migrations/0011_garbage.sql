@@ -239,7 +239,7 @@ select case when t.flow_statement is null then c.relname::text else t.flow_name 
        t.last_refresh_at,
        t.last_technique,
        t.last_reason,
-       null::timestamptz as next_run_at,
+       nullif(s.next_run_at, 'infinity') as next_run_at,
        array(select s.name from rwproxy.source_tracking s where s.view = t.view and s.tracked order by s.name)
            as tracked_sources,
        array(select s.name from rwproxy.source_tracking s where s.view = t.view and not s.tracked order by s.name)
@@ -248,6 +248,7 @@ select case when t.flow_statement is null then c.relname::text else t.flow_name 
   join pg_catalog.pg_class c on c.oid = t.target
   join pg_catalog.pg_namespace n on n.oid = c.relnamespace
   left join pg_catalog.pg_class v on v.oid = t.view
+  left join rwproxy.schedule s on s.table_id = t.id
  where t.flow_name is not null
    and pg_catalog.has_table_privilege(c.oid, 'SELECT');
 

@@ -41,10 +41,7 @@ func alter(ctx context.Context, c Client, st *rewrite.AlterStreamingTable, targe
 		if a.Add {
 			set = flowstate.AddSchedule
 		}
-		if err := set(ctx, c, target.OID, schedule); err != nil {
-			return placed(err, name)
-		}
-		return nil
+		return atTrigger(placed(set(ctx, c, target.OID, schedule), name), st.Text, &a.Schedule)
 	case rewrite.DropSchedule:
 		return placed(flowstate.DropSchedule(ctx, c, target.OID), name)
 	case rewrite.SetProperties:

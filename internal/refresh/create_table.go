@@ -65,7 +65,7 @@ func (e *Engine) createNew(ctx context.Context, c Client, st *rewrite.CreateStre
 			return err
 		}
 		if err := flowstate.Create(ctx, c, *table); err != nil {
-			return err
+			return atTrigger(err, st.Text, st.Schedule)
 		}
 		if err := noticeStoredOnly(ctx, c, st); err != nil {
 			return err

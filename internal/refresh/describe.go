@@ -199,6 +199,9 @@ func describeExtended(c Client, d *flowstate.Description) []pgsession.Row {
 		schedule = "MANUAL"
 	}
 	fact("Refresh Schedule", schedule)
+	if d.NextRun != "" {
+		fact("Next Refresh", d.NextRun)
+	}
 	return rows
 }
 

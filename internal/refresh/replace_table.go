@@ -97,7 +97,7 @@ func (e *Engine) redefine(ctx context.Context, f *frame, st *rewrite.CreateStrea
 	if err := writeComments(ctx, s, st, name, old); err != nil {
 		return err
 	}
-	return flowstate.Replace(ctx, s, target.OID, table)
+	return atTrigger(flowstate.Replace(ctx, s, target.OID, table), st.Text, st.Schedule)
 }
 
 // declareColumns adds the declared columns that the table lacks, and refuses a

@@ -102,3 +102,16 @@ func runsAgain(ctx context.Context, s pgsession.Session, parsed schedule.Schedul
 	}
 	return nil
 }
+
+// atTrigger says where the trigger stands that is refused.
+func atTrigger(err error, statement string, typed *rewrite.Schedule) error {
+	if typed == nil {
+		return err
+	}
+	return pgdiag.Edited(err, func(d *pgdiag.Diagnostic) {
+		switch d.Code {
+		case "0A000", "42P17":
+			d.Position = rewrite.CharPosition(statement, typed.Offset)
+		}
+	})
+}

@@ -7,10 +7,9 @@ import (
 	"time"
 )
 
-// Schedule says when a streaming table is refreshed.
+// Schedule says when a streaming table is refreshed. One that is triggered by
+// changes has no times: it is none of these.
 type Schedule struct {
-	trigger bool
-	// every is the time between two runs, of a trigger at least.
 	every time.Duration
 	cron  *cron
 	zone  *time.Location
@@ -18,12 +17,9 @@ type Schedule struct {
 
 // The stored texts, as DESCRIBE shows them.
 const (
-	everyWord   = "EVERY "
-	cronWord    = "CRON "
-	zoneWords   = " AT TIME ZONE "
-	triggerWord = "TRIGGER ON UPDATE"
-	mostWords   = triggerWord + " AT MOST EVERY INTERVAL "
-	secondWord  = " SECOND"
+	everyWord = "EVERY "
+	cronWord  = "CRON "
+	zoneWords = " AT TIME ZONE "
 )
 
 // everyUnits are the units of EVERY. A day is 24 hours: what is to run at a time
@@ -37,32 +33,18 @@ var everyUnits = map[string]time.Duration{
 // Parse reads a schedule as it is stored. An error of its cron expression is a
 // [*CronError], one of its time zone a [*ZoneError].
 func Parse(stored string) (Schedule, error) {
-	unreadable := fmt.Errorf("a stored schedule cannot be read: %q", stored)
 	if rest, ok := strings.CutPrefix(stored, cronWord); ok {
-		text, zone, ok := strings.Cut(rest, zoneWords)
-		if !ok {
-			return Schedule{}, unreadable
+		if text, zone, ok := strings.Cut(rest, zoneWords); ok {
+			return parseCron(unquoted(text), unquoted(zone))
 		}
-		return parseCron(unquoted(text), unquoted(zone))
 	}
 	if rest, ok := strings.CutPrefix(stored, everyWord); ok {
 		number, unit, _ := strings.Cut(rest, " ")
-		n, err := strconv.Atoi(number)
-		if err != nil || n < 1 || everyUnits[unit] == 0 {
-			return Schedule{}, unreadable
+		if n, err := strconv.Atoi(number); err == nil && n > 0 && everyUnits[unit] != 0 {
+			return Schedule{every: time.Duration(n) * everyUnits[unit]}, nil
 		}
-		return Schedule{every: time.Duration(n) * everyUnits[unit]}, nil
 	}
-	if stored == triggerWord {
-		return Schedule{trigger: true}, nil
-	}
-	number, isInterval := strings.CutPrefix(stored, mostWords)
-	number, isSeconds := strings.CutSuffix(number, secondWord)
-	seconds, err := strconv.Atoi(number)
-	if !isInterval || !isSeconds || err != nil || seconds < 1 {
-		return Schedule{}, unreadable
-	}
-	return Schedule{trigger: true, every: time.Duration(seconds) * time.Second}, nil
+	return Schedule{}, fmt.Errorf("a stored schedule cannot be read: %q", stored)
 }
 
 // unquoted is the value of a string literal without escapes.
@@ -98,25 +80,11 @@ func (e *ZoneError) Error() string {
 	return fmt.Sprintf("the rules of time zone %q are not known", e.Zone)
 }
 
-// IsTrigger reports that changes of the sources make a refresh due, and no time.
-func (s Schedule) IsTrigger() bool { return s.trigger }
-
-// AtMostEvery is the least time between two refreshes of a trigger, 0 for none.
-func (s Schedule) AtMostEvery() time.Duration {
-	if !s.trigger {
-		return 0
-	}
-	return s.every
-}
-
 // Next is the first time due after a moment; the zero time when there is none
-// any more, as for every trigger. EVERY counts from the anchor, which is when
+// any more. EVERY counts from the anchor, which is when
 // the schedule was set, so that its times do not drift.
 func (s Schedule) Next(anchor, after time.Time) time.Time {
-	switch {
-	case s.trigger:
-		return time.Time{}
-	case s.cron != nil:
+	if s.cron != nil {
 		return s.cron.next(s.zone, after)
 	}
 	if after.Before(anchor) {
