@@ -18,16 +18,24 @@ type chain struct {
 func (t *tokenText) chainAround(i int) (chain, bool) {
 	for at := t.boundaryBefore(i); at < i; {
 		c, end := t.readChain(at)
-		switch {
-		case end > i:
+		if end > i {
 			return c, true
-		case end == at:
-			at++
-		default:
-			at = end
 		}
+		at = t.behindChain(at, end)
 	}
 	return chain{}, false
+}
+
+// behindChain returns where the next chain can begin, after one at i that ends
+// at end: behind the operators without an operand, if it is none.
+func (t *tokenText) behindChain(i, end int) int {
+	if end > i {
+		return end
+	}
+	for t.is(i, Operator) && !t.comparison(i) {
+		i++
+	}
+	return max(i, end+1)
 }
 
 // readChain reads the chain at i and returns the place after it. Each operator

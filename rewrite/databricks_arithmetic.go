@@ -14,6 +14,9 @@ func (t *tokenText) translateChain(i int, done map[int]bool) error {
 	}
 	c, ok := t.chainAround(i)
 	if !ok {
+		for ; t.is(i, Operator) && !t.comparison(i); i++ {
+			done[i] = true // nor have those behind it operands
+		}
 		return nil
 	}
 	if len(c.operators) > maxNesting {
@@ -126,7 +129,7 @@ func (t *tokenText) termAround(i int) (term, bool) {
 				return operand, true
 			}
 		}
-		at = max(end, at+1)
+		at = t.behindChain(at, end)
 	}
 	return term{}, false
 }

@@ -104,3 +104,17 @@ func TestALongChainOfOperatorsIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// Operators without operands, and names side by side, are PostgreSQL's to
+// refuse. With a time that grows faster than the text this would not end.
+func TestALongTextOfNoMeaningIsTranslatedSoon(t *testing.T) {
+	t.Parallel()
+	for _, unit := range []string{"! ", "- ", "* ", `"b" `, "'b' "} {
+		for _, lexical := range []rewrite.Lexical{{}, databricks} {
+			_, err := rewrite.TranslateQuery(rewrite.Span{Text: "select a " + strings.Repeat(unit, 50_000)}, nothing{}, lexical)
+			if err != nil {
+				t.Errorf("%s: %v", unit, err)
+			}
+		}
+	}
+}
