@@ -9,6 +9,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -104,6 +105,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"await":        await,
 			"await-closed": awaitClosed,
+			"hangup":       hangup,
 			"status":       status,
 		},
 	})
@@ -150,13 +152,32 @@ func awaitClosed(ts *testscript.TestScript, _ bool, _ []string) {
 	ts.Fatalf("it still listens")
 }
 
-// status CODE PATH asks the console for a path.
+// hangup sends SIGHUP to the commands in the background.
+func hangup(ts *testscript.TestScript, _ bool, _ []string) {
+	for _, cmd := range ts.BackgroundCmds() {
+		ts.Check(cmd.Process.Signal(syscall.SIGHUP))
+	}
+}
+
+// status CODE PATH [FILE] asks the console for a path, with the bearer token in
+// a file. It waits until the answer has the status.
 func status(ts *testscript.TestScript, _ bool, args []string) {
 	client := http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
-	response, err := client.Get("http://" + ts.Getenv("RWPROXY_HTTP") + args[1])
+	request, err := http.NewRequest(http.MethodGet, "http://"+ts.Getenv("RWPROXY_HTTP")+args[1], nil)
 	ts.Check(err)
-	ts.Check(response.Body.Close())
-	if got := strconv.Itoa(response.StatusCode); got != args[0] {
-		ts.Fatalf("%s answered %s", args[1], got)
+	if len(args) > 2 {
+		request.Header.Set("Authorization", "Bearer "+strings.TrimSpace(ts.ReadFile(args[2])))
+	}
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		response, err := client.Do(request)
+		ts.Check(err)
+		ts.Check(response.Body.Close())
+		got := strconv.Itoa(response.StatusCode)
+		if got == args[0] {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("%s answered %s", args[1], got)
+		}
 	}
 }

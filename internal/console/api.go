@@ -212,6 +212,8 @@ func (a *api) record(r *http.Request, c *caller, failure *apiError, err error, t
 	switch {
 	case errors.Is(err, context.Canceled):
 		a.log.Debug("call canceled by its client", fields...)
+	case errors.Is(err, errNoCredentials):
+		a.log.Debug("call refused", append(fields, zap.Error(err))...)
 	case status >= http.StatusInternalServerError:
 		a.log.Error("call failed", append(fields, zap.Error(err))...)
 	case status == http.StatusUnauthorized || status == http.StatusTooManyRequests:

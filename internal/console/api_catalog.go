@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"sync"
 	"time"
@@ -9,26 +10,28 @@ import (
 	"github.com/rwproxy/rwproxy/flowstate"
 )
 
-// rescanAfter is how long the catalog of pipelines is believed when it does not
-// have what was asked for: a call costs one look at every database at most so
-// often.
-const rescanAfter = 5 * time.Second
+// A look at every database of the server is worth its cost once in a second, and
+// a tenth of the time at most.
+const (
+	rescanAfter = time.Second
+	rescanShare = 10
+)
 
 // catalog knows which database has which pipeline. A database's name needs no
 // look, and what is found is checked in the caller's session.
 type catalog struct {
 	service *flowstate.Service
 
-	mu      sync.Mutex
-	names   map[string][]string // databases by id: one made from another by CREATE DATABASE may have its id
-	ids     map[string]string   // the other way round
-	scanned time.Time
+	mu    sync.Mutex
+	names map[string][]string // databases by id: one made from another by CREATE DATABASE may have its id
+	ids   map[string]string   // the other way round
+	next  time.Time           // when it is time for the next look
 
 	scanning sync.Mutex // held by the one that looks
 }
 
 func newCatalog(service *flowstate.Service) *catalog {
-	return &catalog{service: service}
+	return &catalog{service: service, names: map[string][]string{}, ids: map[string]string{}}
 }
 
 // cached returns the database of a pipeline that is known already, by its id;
@@ -72,11 +75,21 @@ func (c *catalog) all(ctx context.Context) (map[string]string, error) {
 	return c.ids, nil
 }
 
+// learn keeps what a session in a database has told.
+func (c *catalog) learn(database, id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ids[database] == "" && len(c.names[id]) == 0 {
+		c.ids = maps.Clone(c.ids) // it may have been given away
+		c.ids[database], c.names[id] = id, []string{database}
+	}
+}
+
 // forget makes the next find look.
 func (c *catalog) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.names, c.ids, c.scanned = nil, nil, time.Time{}
+	c.names, c.ids, c.next = map[string][]string{}, map[string]string{}, time.Time{}
 }
 
 // refresh looks at every database of the server, unless that was just done.
@@ -84,11 +97,12 @@ func (c *catalog) refresh(ctx context.Context) error {
 	c.scanning.Lock()
 	defer c.scanning.Unlock()
 	c.mu.Lock()
-	fresh := time.Since(c.scanned) < rescanAfter
+	fresh := time.Now().Before(c.next)
 	c.mu.Unlock()
 	if fresh {
 		return nil
 	}
+	began := time.Now()
 	ids, err := c.service.Pipelines(ctx)
 	if err != nil {
 		return err
@@ -99,7 +113,8 @@ func (c *catalog) refresh(ctx context.Context) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.ids, c.names, c.scanned = ids, names, time.Now()
+	c.ids, c.names = ids, names
+	c.next = time.Now().Add(max(rescanAfter, rescanShare*time.Since(began)))
 	return nil
 }
 

@@ -29,6 +29,8 @@ func TestAPI(t *testing.T) {
 		{"A bad update is refused", aBadUpdateIsRefused},
 		{"A token is as good as a password", aTokenIsAsGoodAsAPassword},
 		{"Another role's flows are out of reach", anotherRolesFlowsAreOutOfReach},
+		{"A schema of somebody else's is no pipeline", aSchemaOfSomebodyElsesIsNoPipeline},
+		{"A database that is made again is another pipeline", aDatabaseThatIsMadeAgainIsAnotherPipeline},
 		{"Metrics are for monitors", metricsAreForMonitors},
 		{"Unknown paths are answered in JSON", unknownPathsAreAnsweredInJSON},
 		{"Wrong credentials are refused alike", wrongCredentialsAreRefusedAlike},

@@ -43,6 +43,45 @@ func anotherRolesFlowsAreOutOfReach(t *testing.T, w *world) {
 	}
 }
 
+// aSchemaOfSomebodyElsesIsNoPipeline: what is in it would run with the rights of
+// whoever calls.
+func aSchemaOfSomebodyElsesIsNoPipeline(t *testing.T, w *world) {
+	shop := w.get(t, alice(), pipelines+"/shop")
+	id := shop.string("pipeline_id")
+	w.exec(t, w.url("postgres", servicePassword, "postgres"), "create database trap owner bob")
+	w.exec(t, w.url("bob", bobPassword, "trap"),
+		"create schema rwproxy",
+		"create table rwproxy.database as select '"+id+"'::uuid as id",
+		"grant usage on schema rwproxy to public",
+		"grant select on rwproxy.database to public",
+	)
+	for _, who := range []as{alice(), bearer(w.token)} {
+		w.refused(t, who, "GET", pipelines+"/trap", "", http.StatusNotFound, codeMissing)
+		w.refused(t, who, "POST", pipelines+"/trap/stop", "", http.StatusNotFound, codeMissing)
+		if got := w.get(t, who, pipelines+"/"+id); got.text != shop.text {
+			t.Errorf("the pipeline is another: %s", got.text)
+		}
+		if got := w.get(t, who, pipelines+"?order_by=name").list(t, "statuses"); len(got) != 1 || got[0]["name"] != "shop" {
+			t.Errorf("pipelines %v", got)
+		}
+	}
+}
+
+// aDatabaseThatIsMadeAgainIsAnotherPipeline, and one that is renamed is not.
+func aDatabaseThatIsMadeAgainIsAnotherPipeline(t *testing.T, w *world) {
+	service := w.url("postgres", servicePassword, "postgres")
+	w.exec(t, service, "create database first owner alice")
+	w.flow(t, "alice", alicePassword, "first")
+	first := w.get(t, alice(), pipelines+"/first").string("pipeline_id")
+	w.get(t, alice(), pipelines+"/"+first)
+	w.exec(t, service, "select pg_terminate_backend(pid) from pg_stat_activity where datname = 'first'", "alter database first rename to renamed")
+	if got := w.get(t, alice(), pipelines+"/"+first); got.string("name") != "renamed" {
+		t.Errorf("renamed: %s", got.text)
+	}
+	w.exec(t, service, "drop database renamed with (force)", "create database first owner alice")
+	w.refused(t, alice(), "GET", pipelines+"/"+first, "", http.StatusNotFound, codeMissing)
+}
+
 func wrongCredentialsAreRefusedAlike(t *testing.T, w *world) {
 	var texts []string
 	for _, who := range []as{

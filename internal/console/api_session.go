@@ -42,35 +42,59 @@ func (a *api) open(ctx context.Context, c *caller, pipeline string) (*session, e
 		}
 		return nil, pipelineMissing(pipeline)
 	}
-	database := pipeline
-	if known := ""; isUUID(pipeline) {
-		if known = a.catalog.cached(pipeline); known == "" {
-			if err := a.prove(ctx, c); err != nil {
-				return nil, err
-			}
-			var err error
-			if known, err = a.catalog.find(ctx, pipeline); err != nil {
-				return nil, err
-			}
-		}
-		if known != "" {
-			database = known
-		}
+	if isUUID(pipeline) {
+		return a.openByID(ctx, c, pipeline)
+	}
+	s, err := a.openDatabase(ctx, c, pipeline)
+	if errors.Is(err, errNoPipeline) {
+		err = pipelineMissing(pipeline)
+	}
+	return s, err
+}
+
+// openByID opens a pipeline by its id. A database may have that for its name.
+func (a *api) openByID(ctx context.Context, c *caller, id string) (*session, error) {
+	database := a.catalog.cached(id)
+	if database == "" {
+		return a.openFound(ctx, c, id)
+	}
+	s, err := a.openDatabase(ctx, c, database)
+	if err == nil && s.id == id {
+		return s, nil
+	}
+	if err == nil {
+		s.close()
+	} else if !errors.Is(err, errNoPipeline) {
+		return nil, err
+	}
+	// The database has another name now, or is another one.
+	a.catalog.forget()
+	return a.openFound(ctx, c, id)
+}
+
+// openFound is openByID after a look at all databases.
+func (a *api) openFound(ctx context.Context, c *caller, id string) (*session, error) {
+	if err := a.prove(ctx, c); err != nil {
+		return nil, err
+	}
+	database, err := a.catalog.find(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if database == "" {
+		database = id
 	}
 	s, err := a.openDatabase(ctx, c, database)
 	switch {
 	case errors.Is(err, errNoPipeline):
-		return nil, pipelineMissing(pipeline)
+		return nil, pipelineMissing(id)
 	case err != nil:
 		return nil, err
+	case s.id != id && s.database != id:
+		s.close()
+		return nil, pipelineMissing(id)
 	}
-	if pipeline == s.id || pipeline == s.database {
-		return s, nil
-	}
-	// The database was dropped and made again.
-	s.close()
-	a.catalog.forget()
-	return nil, pipelineMissing(pipeline)
+	return s, nil
 }
 
 // openDatabase opens a session of the caller's in a database. Errors as open,
@@ -109,6 +133,7 @@ func (s *session) prepare(ctx context.Context, a *api) error {
 		return err
 	}
 	s.id = rows[0][0].Text
+	a.catalog.learn(s.database, s.id)
 	return nil
 }
 

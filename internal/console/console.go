@@ -90,7 +90,7 @@ func Start(c Config) (*Console, error) {
 	}
 	go func() {
 		defer close(console.done)
-		if err := console.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		if err := console.server.Serve(console.listener); !errors.Is(err, http.ErrServerClosed) {
 			c.Logger.Error("console stopped", zap.Error(err))
 		}
 	}()

@@ -2,10 +2,12 @@ package console
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -135,6 +137,25 @@ func TestMetricsShowWhatWasCounted(t *testing.T) {
 		if !strings.Contains(body, line+"\n") {
 			t.Errorf("no line %s in\n%s", line, body)
 		}
+	}
+}
+
+func TestWithACertificateEverythingIsHTTPS(t *testing.T) {
+	t.Parallel()
+	example := httptest.NewTLSServer(http.NotFoundHandler()) // for its certificate
+	example.Close()
+	console := start(t, Config{TLS: &tls.Config{Certificates: example.TLS.Certificates}})
+	response, err := example.Client().Get("https://" + console.Address() + "/healthz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		t.Errorf("health: %d", response.StatusCode)
+	}
+	example.Client().CloseIdleConnections()
+	if status, _ := request(t, "GET", console, "/healthz"); status != http.StatusBadRequest {
+		t.Errorf("health without TLS: %d", status)
 	}
 }
 
