@@ -78,6 +78,7 @@ func (i *instance) start(ctx context.Context, s *config.Settings) (err error) {
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	metrics := console.NewMetrics(registry)
 	engine := refresh.New(i.service, i.log, metrics)
+	engine.StatusURL = i.statusURL
 	if err := i.startServer(ctx, s, engine, metrics); err != nil {
 		return fmt.Errorf("cannot listen for clients: %w", err)
 	}
