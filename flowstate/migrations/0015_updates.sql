@@ -198,11 +198,20 @@ begin
         exception when insufficient_privilege then
             unsignaled := unsignaled || refresh.backend_pid;
         end;
+        -- Whoever ran it did not see yet why it was interrupted.
+        select r.* into refresh from rwproxy.refresh r where r.id = candidate and r.state = 'QUEUED' for update;
+        if found then
+            perform rwproxy.end_canceled(refresh, caller);
+        end if;
+        update rwproxy.refresh r set error = 'canceled by ' || caller where r.id = candidate and r.state = 'CANCELED';
     end loop;
     delete from rwproxy.cancellation c
      where exists (
          select from rwproxy.refresh r where r.id = c.refresh_id and r.state not in ('QUEUED', 'RUNNING'));
-    perform rwproxy.settle_update(u.id) from rwproxy.update u where u.id = refresh.update_id;
+    perform rwproxy.settle_update(u.id)
+       from rwproxy.update u
+      where u.ended_at is null
+        and u.id in (select r.update_id from rwproxy.refresh r where r.id = wanted or r.update_id = wanted);
     return pg_catalog.jsonb_build_object('canceled', canceled, 'unsignaled', unsignaled);
 end
 $$;

@@ -44,23 +44,29 @@ func (e *Engine) explainRefresh(ctx context.Context, c Client, st *rewrite.Expla
 	if run.target.Table.Flow.View == "" {
 		return viewGone(st.Text, st.Target)
 	}
-	run.prepared = true // what is not prepared stays so
-	var explained *explanation
-	plan := func() error {
-		return run.inFrame(ctx, func() error {
-			explained, err = run.explanation(ctx)
-			return err
-		})
-	}
-	if c.Joined() {
-		err = plan()
-	} else {
-		err = transaction(ctx, c, "begin isolation level repeatable read", plan)
-	}
+	explained, err := run.planned(ctx)
 	if err != nil {
 		return err
 	}
 	return explained.result(st.JSON, result)
+}
+
+// planned plans the refresh in a transaction, the client's if it is in one, and
+// writes nothing.
+func (r *run) planned(ctx context.Context) (explained *explanation, err error) {
+	r.prepared = true // what is not prepared stays so
+	plan := func() error {
+		return r.inFrame(ctx, func() error {
+			explained, err = r.explanation(ctx)
+			return err
+		})
+	}
+	if r.client.Joined() {
+		err = plan()
+		return explained, err
+	}
+	err = transaction(ctx, r.client, "begin isolation level repeatable read", plan)
+	return explained, err
 }
 
 // explanation plans the refresh.
