@@ -269,7 +269,14 @@ begin
         select
           from rwproxy.capture c
          where c.wakes
-           and c.wakes_since >= pg_catalog.pg_snapshot_xmin(pg_catalog.pg_current_snapshot()));
+           and c.wakes_since >= pg_catalog.pg_snapshot_xmin(pg_catalog.pg_current_snapshot())
+           and exists (
+               select
+                 from pg_catalog.pg_locks l
+                where l.locktype = 'relation'
+                  and l.database = (select d.oid from pg_catalog.pg_database d where d.datname = pg_catalog.current_database())
+                  and l.mode not in ('AccessShareLock', 'RowShareLock')
+                  and (l.relation = c.log or l.relation in (select t.oid from rwproxy.capture_tree(c.relation) as t (oid)))));
 end
 $$;
 
