@@ -74,6 +74,7 @@ func TestNothingGivenMeansTheDefaults(t *testing.T) {
 		HTTP:              "127.0.0.1:6433",
 		HTTPPublicMetrics: true,
 		MaxRefreshes:      4,
+		ScheduleJitter:    5 * time.Second,
 		LogLevel:          zapcore.InfoLevel,
 		LogFormat:         LogAuto,
 		ShutdownTimeout:   30 * time.Second,
@@ -127,6 +128,7 @@ func TestAllFaultsAreReportedAtOnce(t *testing.T) {
 		"RWPROXY_PROXY_PROTOCOL":  "v2",
 		"RWPROXY_MAX_CONNECTIONS": "0",
 		"RWPROXY_MAX_REFRESHES":   "none",
+		"RWPROXY_SCHEDULE_JITTER": "-1s",
 		"RWPROXY_UPSTREAM":        "mysql://localhost",
 	})
 	expect(t, got,
@@ -138,6 +140,7 @@ func TestAllFaultsAreReportedAtOnce(t *testing.T) {
 		`RWPROXY_PROXY_PROTOCOL: "v2" is neither on nor off`,
 		`RWPROXY_MAX_CONNECTIONS: "0" is not a number from 1, or none`,
 		`RWPROXY_MAX_REFRESHES: "none" is not a number from 1`,
+		`RWPROXY_SCHEDULE_JITTER: "-1s" is not a duration`,
 		`RWPROXY_LOG_LEVEL: "loud" is none of debug, info, warn, error`,
 		`--log-format: "xml" is none of auto, console, json`,
 		`shutdown-timeout in the file: "soon" is not a duration`,

@@ -41,8 +41,10 @@ type Settings struct {
 	MaxConnections int
 	// MaxRefreshes is how many refreshes that no client waits for run at once.
 	MaxRefreshes int
-	LogLevel     zapcore.Level
-	LogFormat    LogFormat
+	// ScheduleJitter spreads the refreshes of one scheduled time; 0 for none.
+	ScheduleJitter time.Duration
+	LogLevel       zapcore.Level
+	LogFormat      LogFormat
 	// ShutdownTimeout is how long running statements may take to finish once
 	// the program has been told to stop.
 	ShutdownTimeout time.Duration
@@ -80,6 +82,7 @@ type Flags struct {
 	ProxyProtocol   *string `name:"proxy-protocol" placeholder:"on|off" help:"Whether a balancer sends a PROXY protocol header, version 1 or 2, in front of every connection (off, $RWPROXY_PROXY_PROTOCOL)."`
 	MaxConnections  *string `name:"max-connections" placeholder:"NUMBER" help:"How many clients may be connected at a time, or none for no limit (none, $RWPROXY_MAX_CONNECTIONS)."`
 	MaxRefreshes    *string `name:"max-refreshes" placeholder:"NUMBER" help:"How many refreshes that run by themselves (ASYNC, schedules, triggers, the API) run at once (4, $RWPROXY_MAX_REFRESHES)."`
+	ScheduleJitter  *string `name:"schedule-jitter" placeholder:"DURATION" help:"Over how long the refreshes of one scheduled time are spread, each table always as late, 0 for none (5s, $RWPROXY_SCHEDULE_JITTER)."`
 	LogLevel        *string `name:"log-level" placeholder:"LEVEL" help:"debug, info, warn or error (info, $RWPROXY_LOG_LEVEL)."`
 	LogFormat       *string `name:"log-format" placeholder:"FORMAT" help:"console, json, or auto: console on a terminal, else json (auto, $RWPROXY_LOG_FORMAT)."`
 	ShutdownTimeout *string `name:"shutdown-timeout" placeholder:"DURATION" help:"How long running statements may take to finish after the first signal (30s, $RWPROXY_SHUTDOWN_TIMEOUT)."`
@@ -102,6 +105,7 @@ func (f Flags) values() map[string]string {
 		"proxy-protocol":      f.ProxyProtocol,
 		"max-connections":     f.MaxConnections,
 		"max-refreshes":       f.MaxRefreshes,
+		"schedule-jitter":     f.ScheduleJitter,
 		"log-level":           f.LogLevel,
 		"log-format":          f.LogFormat,
 		"shutdown-timeout":    f.ShutdownTimeout,
@@ -139,6 +143,7 @@ var table = []setting{
 	{"proxy-protocol", "off", func(s *Settings, v string) (err error) { s.ProxyProtocol, err = parseSwitch(v); return err }},
 	{"max-connections", "none", func(s *Settings, v string) (err error) { s.MaxConnections, err = parseLimit(v); return err }},
 	{"max-refreshes", "4", func(s *Settings, v string) (err error) { s.MaxRefreshes, err = parseCount(v); return err }},
+	{"schedule-jitter", "5s", func(s *Settings, v string) (err error) { s.ScheduleJitter, err = parseTimeout(v); return err }},
 	{"log-level", "info", func(s *Settings, v string) (err error) { s.LogLevel, err = parseLogLevel(v); return err }},
 	{"log-format", string(LogAuto), func(s *Settings, v string) (err error) { s.LogFormat, err = parseLogFormat(v); return err }},
 	{"shutdown-timeout", "30s", func(s *Settings, v string) (err error) { s.ShutdownTimeout, err = parseTimeout(v); return err }},
