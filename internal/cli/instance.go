@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/rwproxy/rwproxy/internal/config"
 	"github.com/rwproxy/rwproxy/internal/console"
 	"github.com/rwproxy/rwproxy/internal/embedded"
+	"github.com/rwproxy/rwproxy/internal/jobs"
 	"github.com/rwproxy/rwproxy/internal/refresh"
 	"github.com/rwproxy/rwproxy/server"
 )
@@ -34,6 +36,7 @@ type instance struct {
 	tokens      *console.Tokens    // nil without a file of them
 	service     *flowstate.Service
 	server      *server.Server
+	jobs        *jobs.Jobs
 	console     *console.Console // nil when it is off
 
 	public atomic.Pointer[url.URL] // where clients reach the API, nil until that is known
@@ -79,9 +82,12 @@ func (i *instance) start(ctx context.Context, s *config.Settings) (err error) {
 	metrics := console.NewMetrics(registry)
 	engine := refresh.New(i.service, i.log, metrics)
 	engine.StatusURL = i.statusURL
+	i.jobs = jobs.New(jobs.Config{Service: i.service, Engine: engine, Logger: i.log, MaxRefreshes: s.MaxRefreshes})
+	i.service.OnInstall(i.jobs.Serve)
 	if err := i.startServer(ctx, s, engine, metrics); err != nil {
 		return fmt.Errorf("cannot listen for clients: %w", err)
 	}
+	i.jobs.Start()
 	if s.HTTP != "" {
 		if i.console, err = console.Start(i.consoleConfig(s, engine, registry)); err != nil {
 			return fmt.Errorf("cannot listen for HTTP: %w", err)
@@ -177,19 +183,24 @@ func (i *instance) reloaded(what string, err error) {
 	i.log.Info(what + " reloaded")
 }
 
-// stop stops everything, in the reverse order of start: sessions may finish
-// what they run until ctx ends, the rest gets a time of its own. It is called
-// once.
+// stop stops everything, in the reverse order of start: sessions and jobs may
+// finish what they run until ctx ends, the rest gets a time of its own. It is
+// called once.
 func (i *instance) stop(ctx context.Context) {
 	if i.console != nil {
 		i.console.Drain()
 	}
 	close(i.closed)
+	var working sync.WaitGroup
+	if i.jobs != nil {
+		working.Go(func() { i.jobs.Stop(ctx) })
+	}
 	if i.server != nil {
 		if err := i.server.Stop(ctx); err != nil {
 			i.log.Warn("sessions cut", zap.Error(err))
 		}
 	}
+	working.Wait()
 	if i.service != nil {
 		i.service.Close()
 	}
