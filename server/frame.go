@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync/atomic"
 	"time"
 )
 
@@ -52,11 +53,13 @@ type frameReader struct {
 	last   int   // bytes of the last read
 	rest   int   // bytes of a message that is being streamed
 	failed error // what ended the stream, if that was found out in the loop
+
+	count *atomic.Int64 // of the bytes read
 }
 
 func newFrameReader(conn net.Conn) *frameReader {
 	nothing := func() error { return nil }
-	return &frameReader{conn: conn, beforeRead: nothing, afterRead: nothing}
+	return &frameReader{conn: conn, beforeRead: nothing, afterRead: nothing, count: new(atomic.Int64)}
 }
 
 // header returns the type and the whole length, header included, of the next
@@ -194,6 +197,7 @@ func (f *frameReader) read() error {
 	n, err := f.conn.Read(f.buf[f.w:])
 	f.w += n
 	f.last = n
+	f.count.Add(int64(n))
 	if n > 0 {
 		return nil
 	}

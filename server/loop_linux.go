@@ -76,6 +76,18 @@ func (ls *loops) stop() {
 	}
 }
 
+// traffic returns the counters of all loops.
+func (ls *loops) traffic() []*traffic {
+	if ls == nil {
+		return nil
+	}
+	counted := make([]*traffic, len(ls.all))
+	for i, l := range ls.all {
+		counted[i] = &l.traffic
+	}
+	return counted
+}
+
 // loop serves many sessions in one goroutine: it waits for bytes to read on
 // any of their connections, walks them in its own buffer and sends them on
 // with one system call for each read. It never waits for anything else; a
@@ -91,6 +103,8 @@ type loop struct {
 	byFD   []*polled // by descriptor
 	busy   bool      // it keeps its processor while it waits
 	unused int       // turns since the last event
+
+	traffic traffic // of the sessions while they are here
 
 	mu       sync.Mutex // guards what follows
 	arrivals []*session
@@ -374,6 +388,7 @@ func (p *polled) read(buffer []byte, events uint32) error {
 	case n == 0:
 		return p.ended()
 	}
+	p.in.count.Add(int64(n))
 	p.in.give(buffer[:left+n])
 	if err := p.pass(); err != nil {
 		return err

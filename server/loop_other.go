@@ -17,6 +17,8 @@ func startLoops(*zap.Logger) (*loops, error) { return nil, nil }
 
 func (*loops) stop() {}
 
+func (*loops) traffic() []*traffic { return nil }
+
 func (s *Server) mayPoll(*session) bool { return false }
 
 func (s *session) moveToLoop() bool { return false }

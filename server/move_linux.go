@@ -50,6 +50,7 @@ func (s *session) moveToLoop() bool {
 	s.mu.Unlock()
 	s.inLoop = true
 	s.setConnections()
+	s.countIn(&l.traffic)
 	client, backend := &s.polled[0], &s.polled[1]
 	*client = polled{session: s, loop: l, fd: clientFD, peer: backend, in: s.in, out: s.out.w, relay: s.relayClient}
 	*backend = polled{session: s, loop: l, fd: backendFD, peer: client, in: s.from, out: s.up, relay: s.relayBackend}
@@ -76,6 +77,7 @@ func (s *session) leaveLoop() error {
 	s.inLoop = false
 	s.polled = [2]polled{}
 	s.setConnections()
+	s.countIn(s.server.shards.pick())
 	return err
 }
 

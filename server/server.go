@@ -85,6 +85,7 @@ type Server struct {
 	admitted atomic.Int64   // sessions and those that are to become one
 	running  sync.WaitGroup // the accept loop, every connection and session
 	loops    *loops         // nil where there are none
+	shards   shards         // of the sessions that are in none
 
 	maxSilent int // connections that have not said what they want
 

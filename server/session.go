@@ -120,10 +120,16 @@ func newSession(server *Server, client, backend net.Conn, first startup, log *za
 	}
 	s.ctx, s.cancel = context.WithCancel(server.ctx)
 	s.changed = sync.NewCond(&s.mu)
+	s.countIn(server.shards.pick())
 	s.out.w = &sender{conn: client}
 	s.in.beforeRead, s.in.afterRead = s.beforeClientRead, s.afterClientRead
 	s.from.beforeRead = s.beforeBackendRead
 	return s
+}
+
+// countIn has what the session reads counted.
+func (s *session) countIn(t *traffic) {
+	s.in.count, s.from.count = &t.clients, &t.backends
 }
 
 // serve starts the session, and returns when it has ended or moved to the
