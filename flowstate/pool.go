@@ -117,6 +117,13 @@ func (p *pool) putIdle(conn *pgx.Conn) bool {
 	return true
 }
 
+// connections returns how many connections are in use, and how many are kept.
+func (p *pool) connections() (busy, idle int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.slots), len(p.idle)
+}
+
 func (p *pool) expire(c *idleConn) {
 	p.mu.Lock()
 	for i := range p.idle {

@@ -40,8 +40,9 @@ type Client interface {
 	// false no transaction is open and the handler may; one that it leaves open
 	// is rolled back. One that rewrite.RunsNatively is always joined.
 	Joined() bool
-	// Notice sends d to the client at once, in order with the relayed
-	// messages.
+	// Notice sends d to the client at once, in order with the relayed messages.
+	// Until Run returns any goroutine may call it, while a statement of the
+	// session runs too.
 	Notice(d *pgdiag.Diagnostic)
 	// User and Database are those of the startup message.
 	User() string

@@ -93,7 +93,6 @@ create table rwproxy.refresh (
     rows_deleted bigint,
     rows_inserted bigint,
     state text not null check (state in ('QUEUED', 'RUNNING', 'COMPLETED', 'FAILED', 'CANCELED')),
-    progress text,
     requested_by text not null,
     requested_at timestamptz not null default pg_catalog.clock_timestamp(),
     started_at timestamptz,
@@ -165,6 +164,17 @@ create table rwproxy.database (
 create unique index one_database on rwproxy.database ((true));
 
 grant select (id) on rwproxy.database to public;
+
+-- How far refreshes have come whose transaction is still open. The service
+-- writes it, for a refresh that takes its time; what is left of one that has
+-- ended means nothing.
+create table rwproxy.progress (
+    refresh_id uuid primary key,
+    step text not null,
+    rows bigint, -- deleted and inserted so far; null when that is not known
+    estimated boolean not null,
+    updated_at timestamptz not null default pg_catalog.clock_timestamp()
+);
 
 create table rwproxy.event (
     sequence bigint generated always as identity primary key,

@@ -28,7 +28,19 @@ select r.id as refresh_id,
            when r.durable then 'QUEUED'
            else 'FAILED'
        end as state,
-       r.progress,
+       case
+           when r.state = 'RUNNING' and not session.lost then (
+               select pg_catalog.concat_ws(', ',
+                          p.step,
+                          case when p.estimated then 'about ' else '' end || p.rows || ' rows',
+                          pg_catalog.to_char(
+                              pg_catalog.make_interval(
+                                  secs => pg_catalog.floor(extract(epoch from pg_catalog.clock_timestamp() - r.started_at))::double precision),
+                              'HH24:MI:SS'))
+                 from rwproxy.progress p
+                where p.refresh_id = r.id
+                  and p.updated_at >= r.started_at)
+       end as progress,
        r.requested_by,
        r.requested_at,
        r.started_at,

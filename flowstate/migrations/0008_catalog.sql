@@ -244,6 +244,7 @@ begin
         when 'read_schedules' then new.result := rwproxy.read_schedules(new.caller, new.arguments);
         when 'run_schedules' then perform rwproxy.run_schedules(new.caller, new.arguments);
         when 'run_triggers' then new.result := rwproxy.run_triggers(new.caller, new.arguments);
+        when 'note_progress' then perform rwproxy.note_progress(new.caller, new.arguments);
         when 'ensure_capture' then new.result := rwproxy.ensure_capture(new.caller, new.arguments);
         when 'store_proof' then perform rwproxy.store_proof(new.caller, new.arguments);
         when 'collect_garbage' then new.result := rwproxy.collect_garbage(new.caller, new.arguments);

@@ -41,6 +41,8 @@ type instance struct {
 
 	public atomic.Pointer[url.URL] // where clients reach the API, nil until that is known
 
+	stopMeasuring context.CancelFunc // nil before databases are measured
+
 	failed chan error    // gets one error when a part ends by itself
 	closed chan struct{} // closed when stop begins
 }
@@ -79,7 +81,7 @@ func (i *instance) start(ctx context.Context, s *config.Settings) (err error) {
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	metrics := console.NewMetrics(registry)
+	metrics := console.NewMetrics(registry, version())
 	engine := refresh.New(i.service, i.log, metrics)
 	engine.StatusURL = i.statusURL
 	i.jobs = jobs.New(jobs.Config{Service: i.service, Engine: engine, Logger: i.log, MaxRefreshes: s.MaxRefreshes})
@@ -88,6 +90,10 @@ func (i *instance) start(ctx context.Context, s *config.Settings) (err error) {
 		return fmt.Errorf("cannot listen for clients: %w", err)
 	}
 	i.jobs.Start()
+	metrics.ShowTraffic(i.server.Traffic)
+	var measuring context.Context
+	measuring, i.stopMeasuring = context.WithCancel(context.WithoutCancel(ctx))
+	metrics.ShowDatabases(measuring, i.jobs.Databases, i.service, i.log)
 	if s.HTTP != "" {
 		if i.console, err = console.Start(i.consoleConfig(s, engine, registry)); err != nil {
 			return fmt.Errorf("cannot listen for HTTP: %w", err)
@@ -194,6 +200,8 @@ func (i *instance) stop(ctx context.Context) {
 	var working sync.WaitGroup
 	if i.jobs != nil {
 		working.Go(func() { i.jobs.Stop(ctx) })
+	if i.stopMeasuring != nil {
+		i.stopMeasuring()
 	}
 	if i.server != nil {
 		if err := i.server.Stop(ctx); err != nil {

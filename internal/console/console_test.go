@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
+	"github.com/rwproxy/rwproxy/flowstate"
 	"github.com/rwproxy/rwproxy/internal/embedded/pgtest"
 )
 
@@ -120,19 +121,30 @@ func TestReadyDoesNotWaitForAPostgresThatHangs(t *testing.T) {
 func TestMetricsShowWhatWasCounted(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
-	metrics := NewMetrics(registry)
+	metrics := NewMetrics(registry, "1.2.3")
 	console := start(t, Config{Metrics: registry})
 	metrics.SessionStarted()
 	metrics.SessionStarted()
 	metrics.SessionEnded()
 	metrics.StatementRun("REFRESH", time.Second, "55P03")
-	metrics.Refreshed("FULL_RECOMPUTE", "FIRST_LOAD", "COMPLETED")
+	metrics.Refreshed(flowstate.Ended{
+		Technique: "FULL_RECOMPUTE", Reason: "FIRST_REFRESH", State: "COMPLETED", Cause: flowstate.CauseStatement,
+		Duration: 2 * time.Second, RowsDeleted: 3, RowsInserted: 4,
+	})
+	metrics.ShowTraffic(func() (int64, int64) { return 5, 6 })
 	_, body := request(t, "GET", console, "/metrics")
 	for _, line := range []string{
 		"rwproxy_sessions_open 1",
 		"rwproxy_sessions_total 2",
-		`rwproxy_statement_duration_seconds_sum{sqlstate="55P03",tag="REFRESH"} 1`,
-		`rwproxy_refreshes_total{reason="FIRST_LOAD",state="COMPLETED",technique="FULL_RECOMPUTE"} 1`,
+		`rwproxy_statements_total{sqlstate="55P03",tag="REFRESH"} 1`,
+		`rwproxy_statement_duration_seconds_sum{tag="REFRESH"} 1`,
+		`rwproxy_refreshes_total{cause="statement",reason="FIRST_REFRESH",state="COMPLETED",technique="FULL_RECOMPUTE"} 1`,
+		`rwproxy_refresh_duration_seconds_sum{state="COMPLETED",technique="FULL_RECOMPUTE"} 2`,
+		`rwproxy_refresh_rows_total{operation="deleted",technique="FULL_RECOMPUTE"} 3`,
+		`rwproxy_refresh_rows_total{operation="inserted",technique="FULL_RECOMPUTE"} 4`,
+		`rwproxy_session_bytes_total{from="client"} 5`,
+		`rwproxy_session_bytes_total{from="postgres"} 6`,
+		`rwproxy_build_info{version="1.2.3"} 1`,
 	} {
 		if !strings.Contains(body, line+"\n") {
 			t.Errorf("no line %s in\n%s", line, body)

@@ -71,7 +71,10 @@ func (r *run) delete(ctx context.Context, w rewrite.Window) (err error) {
 	if err = r.frame.limit(ctx); err != nil {
 		return err
 	}
-	if r.deleted, err = r.client.Exec(ctx, w.Delete()); err != nil || !r.plan.mayKeep {
+	r.progress.enter(stepDelete)
+	r.deleted, err = r.client.Exec(ctx, w.Delete())
+	r.progress.wrote(r.deleted)
+	if err != nil || !r.plan.mayKeep {
 		return err
 	}
 	rows, err := r.client.Query(ctx, w.Remaining())
@@ -85,6 +88,7 @@ func (r *run) insert(ctx context.Context, w rewrite.Window) (err error) {
 	if err = r.frame.limit(ctx); err != nil {
 		return err
 	}
+	r.progress.enter(stepInsert)
 	if !r.plan.mayMove {
 		r.written, err = r.client.Exec(ctx, w.Insert())
 		return err
@@ -101,6 +105,7 @@ func (r *run) writeDiff(ctx context.Context, w, stored rewrite.Window) error {
 	if err := r.frame.limit(ctx); err != nil {
 		return err
 	}
+	r.progress.enter(stepDiff)
 	rows, err := r.client.Query(ctx, w.Diff(stored))
 	if err != nil {
 		return err

@@ -47,10 +47,10 @@ type counts struct {
 	list []string
 }
 
-func (c *counts) Refreshed(technique, reason, state string) {
+func (c *counts) Refreshed(e flowstate.Ended) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.list = append(c.list, technique+" "+reason+" "+state)
+	c.list = append(c.list, e.Technique+" "+e.Reason+" "+e.State)
 }
 
 // session is a client's session, without a proxy between.

@@ -19,7 +19,8 @@ type Client interface {
 	// Joined reports that the statement runs inside a transaction of the
 	// client's, which the engine must neither begin nor end.
 	Joined() bool
-	// Notice sends d to the client at once.
+	// Notice sends d to the client at once. It may be called while a statement
+	// of the session runs.
 	Notice(d *pgdiag.Diagnostic)
 	// User and Database are those of the client's startup message.
 	User() string
@@ -28,10 +29,8 @@ type Client interface {
 
 // Metrics counts finished refreshes.
 type Metrics interface {
-	// Refreshed is called once for each refresh that has ended. reason is ""
-	// unless technique is a full recompute; both are if it failed before it was
-	// planned.
-	Refreshed(technique, reason, state string)
+	// Refreshed is called once for each refresh that has ended.
+	Refreshed(flowstate.Ended)
 }
 
 // Engine runs rwproxy's statements. It keeps no state of its own: any number

@@ -36,7 +36,7 @@ func (r *run) recordFailure(ctx context.Context, failure error) {
 		f.RetryIn = r.queued.retryIn(f.Error.Code)
 	}
 	if f.RetryIn == 0 {
-		r.engine.metrics.Refreshed(r.plan.technique, r.plan.reason, f.State())
+		r.count(f.State())
 	}
 
 	if !r.client.Joined() && ctx.Err() == nil && flowstate.Fail(ctx, r.client, f) == nil {

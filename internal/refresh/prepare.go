@@ -55,6 +55,7 @@ const proofAttempts = 3
 // service connection at once.
 func (r *run) prepare(ctx context.Context) error {
 	r.prepared = true
+	r.progress.enter(stepPrepare)
 	var err error
 	if r.selecting, err = r.predicateColumns(ctx); err != nil {
 		return err

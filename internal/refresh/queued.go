@@ -76,6 +76,8 @@ func (r *run) runQueued(ctx context.Context) error {
 		return err
 	}
 	r.target = target
+	r.progress = startProgress(ctx, r, false)
+	r.progress.visible(job.ID)
 	if job.Kind == flowstate.KindOverride {
 		if st, err = refreshWhere(st.Target, request.Where, lexicalOf(request.Settings)); err != nil {
 			return err

@@ -17,7 +17,7 @@ func (e *Engine) refresh(ctx context.Context, c Client, st *rewrite.Refresh) err
 	if err != nil {
 		return err
 	}
-	unlock, err := lockTarget(ctx, c, run.target.OID)
+	unlock, err := run.lock(ctx, c.Joined())
 	if err != nil {
 		return run.settle(ctx, err)
 	}
@@ -93,6 +93,43 @@ func notResettable(table string) *pgdiag.Diagnostic {
 		WithHint("Use REFRESH STREAMING TABLE ... WHERE to recompute a part of it.")
 }
 
+// lock is lockTarget for a run, or lockInTransaction, and begins to tell how far
+// the run has come. The statement that takes the lock if it is free also reads
+// whether the client wants to be told.
+func (r *run) lock(ctx context.Context, inTransaction bool) (unlock func(context.Context), err error) {
+	function := "advisory_lock"
+	if inTransaction {
+		function = "advisory_xact_lock"
+	}
+	class, object := flowstate.LockKeys(r.target.OID)
+	rows, err := r.client.Query(ctx, `
+		select pg_catalog.pg_try_`+function+`($1::int, $2::int),
+		       pg_catalog.current_setting($3, true),
+		       pg_catalog.current_setting('client_min_messages')`, class, object, settingProgress)
+	if err != nil {
+		return nil, err
+	}
+	locked := rows[0][0].Text == "t"
+	notices, err := progressWanted(rows[0][1].Text)
+	r.progress = startProgress(ctx, r, notices && noticeLevels[rows[0][2].Text])
+	unlock = func(ctx context.Context) {
+		r.progress.stop()
+		if locked && !inTransaction {
+			unlockTarget(ctx, r.client, r.target.OID)
+		}
+	}
+	if err == nil && !locked {
+		r.progress.enter(stepLock)
+		_, err = r.client.Exec(ctx, "select pg_catalog.pg_"+function+"($1::int, $2::int)", class, object)
+		locked = err == nil
+	}
+	if err != nil {
+		unlock(ctx)
+		return nil, err
+	}
+	return unlock, nil
+}
+
 // lockTarget lets one refresh of a target run at a time. Outside a transaction
 // the lock is the session's, taken before the refresh's own transaction takes
 // its snapshot, so that it sees what the refresh before it has written.
@@ -135,6 +172,7 @@ func (r *run) joined(ctx context.Context) error {
 
 // inFrame locks the sources and runs do in the flow's frame.
 func (r *run) inFrame(ctx context.Context, do func() error) error {
+	r.progress.enter(stepSources)
 	if err := lockSources(ctx, r.client, r.target.Table.Flow.View); err != nil {
 		return err
 	}
@@ -218,6 +256,7 @@ func retryable(code string, attempt int) bool {
 
 func (r *run) attempt(ctx context.Context, exclusive bool) error {
 	return transaction(ctx, r.client, "begin isolation level repeatable read", func() error {
+		r.progress.enter(stepSources)
 		// LOCK TABLE takes no snapshot; whatever comes next does.
 		view := r.target.Table.Flow.View
 		if _, err := r.client.Exec(ctx, "lock table "+view+" in access share mode"); err != nil {

@@ -14,20 +14,22 @@ import (
 
 // run is one refresh of one target, from its first record to its last.
 type run struct {
-	engine  *Engine
-	client  Client
-	kind    flowstate.Kind
-	began   time.Time
-	target  *flowstate.Target
-	frame   *frame
-	id      string            // "" until it is recorded
-	where   *rewrite.Span     // of an override
-	readBy  map[string]string // the settings that it is read by; nil for the session's
-	text    string            // the statement, for positions
-	done    bool              // its transaction has done all its work
-	plan    plan
-	deleted int64
-	written int64
+	engine *Engine
+	client Client
+	kind   flowstate.Kind
+	began  time.Time
+	target *flowstate.Target
+	frame  *frame
+	id     string            // "" until it is recorded
+	where  *rewrite.Span     // of an override
+	readBy map[string]string // the settings that it is read by; nil for the session's
+	text   string            // the statement, for positions
+	done   bool              // its transaction has done all its work
+
+	progress *progress // nil if nobody is told
+	plan     plan
+	deleted  int64
+	written  int64
 
 	queued *queuedRun // nil for one that a client waits for
 
@@ -52,7 +54,7 @@ func (r *run) inPlace(ctx context.Context, name rewrite.Name) error {
 		return err
 	}
 	r.target, r.defining = target, true
-	if err := lockInTransaction(ctx, r.client, target.OID); err != nil {
+	if _, err := r.lock(ctx, true); err != nil {
 		return err
 	}
 	if err := r.start(ctx); err != nil {
@@ -72,7 +74,9 @@ func (r *run) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.id = id
+	if r.id = id; !r.client.Joined() && !r.defining {
+		r.progress.visible(id)
+	}
 	return nil
 }
 
@@ -87,6 +91,7 @@ func (r *run) cause() flowstate.Cause {
 // replaceWindow plans, writes and records the refresh. Its frame is entered
 // and its sources are locked.
 func (r *run) replaceWindow(ctx context.Context) error {
+	r.progress.enter(stepPlan)
 	w, err := r.window(ctx)
 	if err != nil {
 		return err
@@ -106,6 +111,8 @@ func (r *run) replaceWindow(ctx context.Context) error {
 			return err
 		}
 	}
+	r.progress.wrote(r.deleted + r.written)
+	r.progress.enter(stepFinishing)
 	if err := flowstate.Finish(ctx, r.client, r.id, flowstate.Outcome{RowsDeleted: r.deleted, RowsInserted: r.written}); err != nil {
 		return err
 	}
@@ -157,6 +164,7 @@ func (r *run) window(ctx context.Context) (rewrite.Window, error) {
 // settle ends the refresh: it says what was done, or records why it failed.
 // err is what its transaction ended with, and is returned.
 func (r *run) settle(ctx context.Context, err error) error {
+	r.progress.stop()
 	if r.target == nil {
 		return err // nothing was begun
 	}
@@ -170,7 +178,7 @@ func (r *run) settle(ctx context.Context, err error) error {
 	if !r.done {
 		return nil
 	}
-	r.engine.metrics.Refreshed(r.plan.technique, r.plan.reason, flowstate.StateCompleted)
+	r.count(flowstate.StateCompleted)
 	r.engine.collectGarbage(r.client.Database())
 	r.engine.logger.Debug("refreshed", r.fields()...)
 	err = notify(ctx, r.client, &pgdiag.Diagnostic{Code: "00000", Message: fmt.Sprintf(
@@ -181,4 +189,15 @@ func (r *run) settle(ctx context.Context, err error) error {
 		r.engine.logger.Warn("client not notified", append(r.fields(), zap.Error(err))...)
 	}
 	return nil
+}
+
+// count counts the refresh, which has ended.
+func (r *run) count(state string) {
+	ended := flowstate.Ended{
+		Technique: r.plan.technique, Reason: r.plan.reason, State: state, Cause: r.cause(), Duration: time.Since(r.began),
+	}
+	if state == flowstate.StateCompleted {
+		ended.RowsDeleted, ended.RowsInserted = r.deleted, r.written
+	}
+	r.engine.metrics.Refreshed(ended)
 }
