@@ -35,7 +35,7 @@ type Ended struct {
 type Measurement struct {
 	Queued       int64          `json:"queued"` // refreshes that wait
 	Running      int64          `json:"running"`
-	OldestQueued float64        `json:"oldest_queued"` // how long the first of them has waited, 0 without any
+	OldestQueued float64        `json:"oldest_queued"` // how long ago the first of them was due, 0 without any
 	FlowCount    int64          `json:"flow_count"`
 	Flows        []MeasuredFlow `json:"flows"`
 	Logs         []MeasuredLog  `json:"logs"`

@@ -1,17 +1,27 @@
 -- What a database has to do and how far it is behind, as one JSON document for
 -- the metrics. $1 is how many flows, and how many logs, are told apart.
+with unfinished as (
+    select r.due_at,
+           case
+               when r.state = 'QUEUED' then 'queued'
+               when exists (
+                   select
+                     from rwproxy.streaming_table t
+                     join rwproxy.refresh_lock l on l.target = t.target
+                    where t.id = r.table_id and l.pid = r.backend_pid
+                   ) then 'running'
+               when r.durable then 'queued' -- its session is lost
+           end as state
+      from rwproxy.refresh r
+     where r.state in ('QUEUED', 'RUNNING')
+)
 select pg_catalog.jsonb_build_object(
-    'queued', (select pg_catalog.count(*) from rwproxy.refresh r where r.state = 'QUEUED'),
-    'running', (
-        select pg_catalog.count(*)
-          from rwproxy.refresh r
-          join rwproxy.streaming_table t on t.id = r.table_id
-         where r.state = 'RUNNING'
-           and exists (select from rwproxy.refresh_lock l where l.target = t.target and l.pid = r.backend_pid)),
+    'queued', (select pg_catalog.count(*) from unfinished u where u.state = 'queued'),
+    'running', (select pg_catalog.count(*) from unfinished u where u.state = 'running'),
     'oldest_queued', (
-        select extract(epoch from pg_catalog.clock_timestamp() - pg_catalog.min(r.requested_at))
-          from rwproxy.refresh r
-         where r.state = 'QUEUED'),
+        select greatest(0, extract(epoch from pg_catalog.clock_timestamp() - pg_catalog.min(u.due_at)))
+          from unfinished u
+         where u.state = 'queued'),
     'flow_count', (select pg_catalog.count(*) from rwproxy.streaming_table t where t.flow_name is not null),
     'flows', (
         select coalesce(pg_catalog.jsonb_agg(f.flow), '[]')

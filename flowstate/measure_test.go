@@ -99,9 +99,13 @@ func TestRefreshesThatWaitRunAndFailAreMeasured(t *testing.T) {
 	if m := s.measure(service); !m.Flows[0].Failed {
 		t.Errorf("failed: %+v", m)
 	}
-	s.must("update rwproxy.refresh set state = 'QUEUED', ended_at = null, requested_at = clock_timestamp() - interval '1 minute'")
+	s.must("update rwproxy.refresh set state = 'QUEUED', ended_at = null, due_at = clock_timestamp() - interval '1 minute'")
 	if m := s.measure(service); m.Queued != 2 || m.OldestQueued < 60 || m.OldestQueued > 600 {
 		t.Errorf("queued: %+v", m)
+	}
+	s.must("update rwproxy.refresh set state = 'RUNNING', durable = true")
+	if m := s.measure(service); m.Queued != 2 || m.Running != 0 {
+		t.Errorf("lost, and to run again: %+v", m)
 	}
 }
 

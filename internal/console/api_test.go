@@ -97,7 +97,7 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(w.service.Close)
 	log := zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig()), zapcore.AddSync(w.log), zap.DebugLevel))
 	registry := prometheus.NewRegistry()
-	w.engine = refresh.New(w.service, log, NewMetrics(registry))
+	w.engine = refresh.New(w.service, log, NewMetrics(registry, "test"))
 	var line string
 	w.token, line = newToken(t, "alice")
 	tokens, err := LoadTokens(tokenFile(t, line))

@@ -69,7 +69,7 @@ func newDatabases(ctx context.Context, names func() []string, service *flowstate
 		took:    desc("database_measure_seconds", "How long measuring the database took.", "database"),
 		queued:  desc("refreshes_queued", "Refreshes that wait to run.", "database"),
 		running: desc("refreshes_running", "Refreshes that run, through any rwproxy.", "database"),
-		oldest:  desc("refreshes_oldest_queued_seconds", "How long the first refresh that waits has waited, 0 if none does.", "database"),
+		oldest:  desc("refreshes_oldest_queued_seconds", "How long ago the first refresh that waits was due, 0 if none does.", "database"),
 		flows:   desc("flows", "Flows that there are.", "database"),
 		lag: desc("flow_lag_seconds", "Time since the flow's last completed refresh or, before the first, since it was created.",
 			"database", "schema", "table"),
@@ -206,7 +206,7 @@ func (d *databases) measure(name string, m *measured) {
 	defer cancel()
 	var result flowstate.Measurement
 	var began time.Time
-	err := ctx.Err()
+	var err error
 	select {
 	case d.slots <- struct{}{}:
 		defer func() { <-d.slots }()

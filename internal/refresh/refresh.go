@@ -101,7 +101,8 @@ func (r *run) lock(ctx context.Context, inTransaction bool) (unlock func(context
 	if inTransaction {
 		function = "advisory_xact_lock"
 	}
-	class, object := flowstate.LockKeys(r.target.OID)
+	target := r.target.OID
+	class, object := flowstate.LockKeys(target)
 	rows, err := r.client.Query(ctx, `
 		select pg_catalog.pg_try_`+function+`($1::int, $2::int),
 		       pg_catalog.current_setting($3, true),
@@ -115,7 +116,7 @@ func (r *run) lock(ctx context.Context, inTransaction bool) (unlock func(context
 	unlock = func(ctx context.Context) {
 		r.progress.stop()
 		if locked && !inTransaction {
-			unlockTarget(ctx, r.client, r.target.OID)
+			unlockTarget(ctx, r.client, target)
 		}
 	}
 	if err == nil && !locked {
