@@ -200,6 +200,7 @@ func (i *instance) stop(ctx context.Context) {
 	var working sync.WaitGroup
 	if i.jobs != nil {
 		working.Go(func() { i.jobs.Stop(ctx) })
+	}
 	if i.stopMeasuring != nil {
 		i.stopMeasuring()
 	}

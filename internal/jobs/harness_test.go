@@ -51,7 +51,7 @@ type instance struct {
 // uncounted counts no refresh.
 type uncounted struct{}
 
-func (uncounted) Refreshed(string, string, string) {}
+func (uncounted) Refreshed(flowstate.Ended) {}
 
 // newInstance starts an instance on the server of a URL, stopped when the test
 // ends.
