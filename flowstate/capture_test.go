@@ -163,7 +163,7 @@ func TestManyRowsAreLoggedByFewerColumns(t *testing.T) {
 	c := newCaptured(t, sumOfSource, "create table source (day date, store numeric, amount int)")
 	c.capture("source", []string{"day", "store"}, []string{"day", "store", "amount"})
 	c.take()
-	const rows = "select date '2024-01-01' + i %% %d, i %% %d, 1 from generate_series(1, 5000) i"
+	const rows = "select date '2024-01-01' + i %% %d, i %% %d, 1 from generate_series(1, 40000) i"
 	count := func(want string) {
 		t.Helper()
 		log := c.value("select log from rwproxy.capture where relation = 'source'::regclass")
@@ -176,18 +176,18 @@ func TestManyRowsAreLoggedByFewerColumns(t *testing.T) {
 	}
 	c.must("insert into source " + fmt.Sprintf(rows, 2, 1000))
 	count("2:1000")
-	c.must("insert into source " + fmt.Sprintf(rows, 3, 4999))
+	c.must("insert into source " + fmt.Sprintf(rows, 3, 39999))
 	count("1:3")
-	c.must("insert into source " + fmt.Sprintf(rows, 4999, 1))
+	c.must("insert into source " + fmt.Sprintf(rows, 39999, 1))
 	count("0:1")
-	c.must("truncate source", "insert into source "+fmt.Sprintf(rows, 4, 2000))
+	c.must("truncate source", "insert into source "+fmt.Sprintf(rows, 4, 16000))
 	c.take()
 	c.must("update source set store = store + 1")
 	count("1:4")
 	c.must("update source set store = store + 0.0 where store <= 100") // 1.0 is not 1
 	count("2:200")
 	c.must("delete from source")
-	count("2:2000")
+	count("2:16000")
 
 	// A plan that was made for few rows serves very many.
 	c.must("insert into source "+fmt.Sprintf(rows, 2, 9), "insert into source select date '2024-01-01', i % 5, 1 from generate_series(1, 200000) i")

@@ -43,9 +43,10 @@ type SourceChanges struct {
 	Keys  [][]pgsession.Value
 }
 
-// MaxKeys is how many tuples a route may lead to: more are not worth
-// narrowing for.
-const MaxKeys = 2000
+// MaxKeys is how many tuples a route may lead to: the planner takes milliseconds
+// for each thousand. A statement that changes more of them is logged by fewer of
+// their columns.
+const MaxKeys = 16_000
 
 // SameDefinitions reports whether two fingerprints differ at most in the files
 // of the tables, which TRUNCATE, VACUUM FULL and a rewriting ALTER TABLE

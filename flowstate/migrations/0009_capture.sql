@@ -232,8 +232,9 @@ as $$
 declare
     few constant integer := 16;
     sample constant integer := 20000;
-    -- Keeps the log of one statement well below 1 MB.
-    many constant integer := 2000;
+    -- Keeps the log of one statement at about 1 MB. As many as a refresh can do
+    -- with: see MaxKeys.
+    many constant integer := 16000;
 
     branch text;
     source text := coalesce(changed, (

@@ -11,19 +11,15 @@ import (
 	"github.com/rwproxy/rwproxy/rewrite"
 )
 
-// largeWindow is from how many rows on a recomputed window is written as a
-// diff: comparing the rows then costs less than writing them all. It is an
-// estimate of the planner's.
-const largeWindow = 10_000
-
 // appliesDiff reports that only the rows that differ are to be written.
 //
-// Deleting and inserting every row costs less where most rows differ, as they
-// do under a narrowed predicate, and in a window that is empty. A diff finds
-// the rows by their place, which a concurrent UPDATE moves unless the whole
+// Deleting and inserting every row costs less CPU: in a large window too, most
+// of all where most rows differ, as they do under a narrowed predicate, and in a
+// window that is empty. What a diff saves is WAL, dead rows, and work for the
+// flows that read the table. It finds the rows by their place, which a concurrent UPDATE moves unless the whole
 // transaction has one snapshot; and it compares what the query returns with what
 // is stored, which is never the same if something changes it in between.
-func (r *run) appliesDiff(ctx context.Context, w rewrite.Window, facts targetFacts, p *plan) (bool, error) {
+func (r *run) appliesDiff(ctx context.Context, facts targetFacts, p *plan) (bool, error) {
 	setting := r.target.Table.Properties[rewrite.ApplyProperty]
 	if setting == rewrite.ApplyDeleteInsert || p.mayMove || !facts.sendable {
 		return false, nil
@@ -32,16 +28,10 @@ func (r *run) appliesDiff(ctx context.Context, w rewrite.Window, facts targetFac
 	if err != nil || strings.HasPrefix(rows[0][0].Text, "read ") {
 		return false, err
 	}
-	switch {
-	case setting == rewrite.ApplyDiff:
-		return true, nil
-	case p.narrowed != "" || p.reason == reasonFirstRefresh:
-		return false, nil
-	case facts.read:
+	if setting == rewrite.ApplyDiff {
 		return true, nil
 	}
-	p.whole, err = r.costOf(ctx, w)
-	return p.whole.rows >= largeWindow, err
+	return facts.read && p.narrowed == "" && p.reason != reasonFirstRefresh, nil
 }
 
 // write makes the target's rows in the window those of the flow's query.

@@ -29,15 +29,29 @@ const (
 	largestShare    = 0.5
 )
 
+// rowsForKey is how many rows a window has for each tuple that it is narrowed
+// by, if they are many: planning takes time for each of them.
+const (
+	manyKeys   = 2000
+	rowsForKey = 20
+)
+
 // worthwhile reports whether reading and writing a part of a window is expected
 // to cost less than all of it. all is the flow's query without a window: to the
 // planner a condition on the window's own column is one more condition, so that
 // what it expects of the part can be too little by as much as the window is of
 // all.
 func (part cost) worthwhile(whole, all cost) bool {
-	share := part.rows / max(whole.rows, 1)
-	return part.total*sureGain*all.total <= whole.total*whole.total || share <= worthwhileShare ||
-		share <= largestShare && part.total <= whole.total
+	total := part.total * all.total / max(whole.total, 1)
+	share := part.rows * all.rows / max(whole.rows*whole.rows, 1)
+	return total*sureGain <= whole.total || share <= worthwhileShare ||
+		share <= largestShare && total <= whole.total
+}
+
+// tooManyKeys reports whether a window of whole's rows is not even worth to be
+// planned for so many keys.
+func (whole cost) tooManyKeys(keys int) bool {
+	return keys > manyKeys && whole.rows < float64(keys*rowsForKey)
 }
 
 // costOf asks the planner what it costs to read the rows of a window.

@@ -196,7 +196,7 @@ func untracked(changes *flowstate.Changes) (issues []flowstate.Issue) {
 // narrow restricts the window to what the changes of the sources can have
 // reached.
 func (r *run) narrow(ctx context.Context, w rewrite.Window, p *plan) (decision, error) {
-	var parts []string
+	var reached []reach
 	var unproved []flowstate.Issue
 	for _, source := range p.changes.Sources {
 		s := p.proved.source(source.OID)
@@ -205,19 +205,18 @@ func (r *run) narrow(ctx context.Context, w rewrite.Window, p *plan) (decision, 
 		case s == nil || source.Route < 0:
 			unproved = append(unproved, flowstate.Issue{Type: reasonNotNarrowable, Table: source.Name})
 		case len(source.Keys) > 0:
-			parts = append(parts, narrowed(s.Routes[source.Route].Keys, source.Keys))
+			reached = append(reached, reach{s.Routes[source.Route].Keys, source.Keys})
 		}
 	}
 	switch {
 	case len(unproved) > 0:
 		return recompute(reasonNotNarrowable, unproved...), nil
-	case len(parts) == 0:
+	case len(reached) == 0:
 		return decision{technique: flowstate.TechniqueNoOp}, nil
 	case p.rekeyed:
 		// Rows of other keys than those that changed may be stored under them.
 		return recompute(reasonNotNarrowable, flowstate.Issue{Type: reasonNotNarrowable, Table: r.target.Schema + "." + r.target.Name}), nil
 	}
-	d := decision{technique: flowstate.TechniqueIncremental, narrowed: narrowedBy(parts)}
 	whole, err := r.explainSelect(ctx, w)
 	if err != nil {
 		return decision{}, err
@@ -229,12 +228,22 @@ func (r *run) narrow(ctx context.Context, w rewrite.Window, p *plan) (decision, 
 	if err != nil || !reachesSource(whole, all) {
 		return recompute(reasonPredicate), err
 	}
+	if p.whole.tooManyKeys(tuplesOf(reached)) {
+		for i := range reached {
+			reached[i] = reached[i].byLeadingKey()
+		}
+	}
+	wanted := r.target.Table.Properties[rewrite.PolicyProperty] == rewrite.PolicyIncremental
+	if !wanted && p.whole.tooManyKeys(tuplesOf(reached)) {
+		return recompute(reasonTooManyChanges), nil
+	}
+	d := decision{technique: flowstate.TechniqueIncremental, narrowed: narrowedBy(reached)}
 	part := w
 	part.Predicate = plan{decision: d, window: w.Predicate}.applied()
 	if p.part, err = r.costOf(ctx, part); err != nil {
 		return decision{}, err
 	}
-	if !p.part.worthwhile(p.whole, all.cost()) && r.target.Table.Properties[rewrite.PolicyProperty] != rewrite.PolicyIncremental {
+	if !wanted && !p.part.worthwhile(p.whole, all.cost()) {
 		return recompute(reasonTooManyChanges), nil
 	}
 	return d, nil

@@ -60,17 +60,34 @@ func TestOnlyWhatChangedIsRecomputed(t *testing.T) {
 	s.refreshed("revenue", "NO_OP -")
 }
 
-func TestOfVeryManyChangedRowsTheWindowsColumnIsKnown(t *testing.T) {
+func TestOfManyChangedRowsTheKeysOrTheWindowsColumnAreKnown(t *testing.T) {
 	t.Parallel()
 	s := newDatabase(t).connect()
 	s.must(
 		"create table visit (id int primary key, day date not null)",
-		"insert into visit select n, date '2024-01-01' + n / 5000 from generate_series(1, 50000) n",
+		"insert into visit select n, date '2024-01-01' + n / 10000 from generate_series(0, 99999) n",
 		"create streaming table visits flow replace where day >= '2024-01-03' by name select id, day from visit",
 		"analyze visit", "analyze visits",
 		"update visit set id = -id where day = '2024-01-05'")
 	s.refreshed("visits", "INCREMENTAL -")
-	s.expect("select rows_deleted, rows_inserted from rwproxy.refreshes where technique = 'INCREMENTAL'", "5000 5000")
+	s.expect("select rows_deleted, rows_inserted from rwproxy.refreshes where technique = 'INCREMENTAL'", "10000 10000")
+
+	// So many that they are logged, but too many for the window to be narrowed by.
+	s.must("update visit set id = -id where day = '2024-01-06' and id % 2 = 0")
+	s.refreshed("visits", "INCREMENTAL -")
+	s.expect("select applied_predicate like '%day%' and applied_predicate not like '%id%' from rwproxy.refreshes order by requested_at desc limit 1", "t")
+
+	s.must("update visit set day = day where id % 100 = 0", "analyze visit")
+	s.refreshed("visits", "NO_OP -")
+	s.must("alter table visit add amount int default 0", "drop table visits",
+		"create streaming table visits flow replace where day >= '2024-01-03' by name select id, day, amount from visit",
+		"update visit set amount = 1 where id % 32 = 0")
+	s.refreshed("visits", "INCREMENTAL -")
+	s.expect("select rows_deleted, rows_inserted from rwproxy.refreshes order by requested_at desc limit 1", "2500 2500")
+
+	// Of every day some: each one's day says nothing.
+	s.must("update visit set amount = 2 where id % 4 = 0")
+	s.refreshed("visits", "FULL_RECOMPUTE TOO_MANY_CHANGES")
 }
 
 func TestAWindowIsNarrowedWhateverThePlannerThinksOfItsGroups(t *testing.T) {

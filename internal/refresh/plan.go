@@ -2,7 +2,6 @@ package refresh
 
 import (
 	"context"
-	"strings"
 
 	"github.com/rwproxy/rwproxy/flowstate"
 	"github.com/rwproxy/rwproxy/rewrite"
@@ -53,7 +52,7 @@ func (r *run) makePlan(ctx context.Context, w rewrite.Window) (plan, error) {
 	if p.technique == flowstate.TechniqueNoOp {
 		return p, nil
 	}
-	p.diff, err = r.appliesDiff(ctx, w, facts, &p)
+	p.diff, err = r.appliesDiff(ctx, facts, &p)
 	return p, err
 }
 
@@ -73,7 +72,3 @@ func (p plan) applied() string {
 func (p plan) record() flowstate.PlanRecord {
 	return flowstate.PlanRecord{Technique: p.technique, Reason: p.reason, Window: p.window, Applied: p.applied(), Issues: p.issues}
 }
-
-// narrowedBy is the predicate of the rows that the changes of some sources can
-// have reached.
-func narrowedBy(sources []string) string { return strings.Join(sources, "\nor ") }

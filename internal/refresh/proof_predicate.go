@@ -8,6 +8,44 @@ import (
 	"github.com/rwproxy/rwproxy/rewrite"
 )
 
+// reach is what the changes of one source can have touched: rows with one of
+// the tuples in the keys.
+type reach struct {
+	keys   []key
+	tuples [][]pgsession.Value
+}
+
+// byLeadingKey is the same by one of the keys only, for a shorter condition that
+// holds for more rows.
+func (r reach) byLeadingKey() reach {
+	if len(r.keys) < 2 {
+		return r
+	}
+	lead := leadingKey(r.keys, r.tuples)
+	short := reach{keys: r.keys[lead : lead+1]}
+	for _, value := range distinct(r.tuples, lead) {
+		short.tuples = append(short.tuples, []pgsession.Value{value})
+	}
+	return short
+}
+
+func tuplesOf(reached []reach) (n int) {
+	for _, r := range reached {
+		n += len(r.tuples)
+	}
+	return n
+}
+
+// narrowedBy is the predicate of the rows that the changes of some sources can
+// have reached.
+func narrowedBy(reached []reach) string {
+	parts := make([]string, len(reached))
+	for i, r := range reached {
+		parts[i] = narrowed(r.keys, r.tuples)
+	}
+	return strings.Join(parts, "\nor ")
+}
+
 // narrowed returns the condition that holds for every row of the view that a
 // source's changes can have touched, given the tuples of one of its routes: a
 // predicate on bare columns, which means the same under every search_path.
