@@ -84,7 +84,7 @@ func (i *instance) start(ctx context.Context, s *config.Settings) (err error) {
 	metrics := console.NewMetrics(registry, version())
 	engine := refresh.New(i.service, i.log, metrics)
 	engine.StatusURL = i.statusURL
-	i.jobs = jobs.New(jobs.Config{Service: i.service, Engine: engine, Logger: i.log, MaxRefreshes: s.MaxRefreshes})
+	i.jobs = jobs.New(jobs.Config{Service: i.service, Engine: engine, Logger: i.log, MaxRefreshes: s.MaxRefreshes, ScheduleJitter: s.ScheduleJitter})
 	i.service.OnInstall(i.jobs.Serve)
 	if err := i.startServer(ctx, s, engine, metrics); err != nil {
 		return fmt.Errorf("cannot listen for clients: %w", err)

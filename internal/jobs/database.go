@@ -37,9 +37,11 @@ type database struct {
 	readied chan struct{} // says that ready is not empty
 
 	// Of the goroutine that listens.
-	down    outage
-	rescued time.Time // when lost jobs were last looked for
-	started string    // when the server was, as it says
+	down outage
+	// unscheduled is that what is due cannot be enqueued.
+	unscheduled outage
+	rescued     time.Time // when lost jobs were last looked for
+	started     string    // when the server was, as it says
 
 	mu     sync.Mutex
 	ready  []flowstate.Job

@@ -26,6 +26,6 @@
 //
 // # Imports
 //
-// It may import internal/refresh, flowstate, internal/pgsession and
-// internal/pgdiag.
+// It may import internal/refresh, flowstate, internal/schedule,
+// internal/pgsession and internal/pgdiag.
 package jobs

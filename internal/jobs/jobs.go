@@ -29,6 +29,8 @@ type Config struct {
 	// MaxRefreshes is how many jobs run at once, in all databases together; at
 	// least 1.
 	MaxRefreshes int
+	// ScheduleJitter is over how long the jobs of one scheduled time are spread.
+	ScheduleJitter time.Duration
 }
 
 // Jobs is the part of an instance that runs jobs. Its methods are safe for
@@ -171,6 +173,7 @@ func poke(c chan<- struct{}) {
 const (
 	keyDatabase = "database"
 	keyTarget   = "target"
+	keyTable    = "table_id"
 	keyRefresh  = "refresh_id"
 	keyRole     = "role"
 	keyAttempt  = "attempt"

@@ -7,6 +7,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/rwproxy/rwproxy/flowstate"
+	"github.com/rwproxy/rwproxy/internal/pgdiag"
 	"github.com/rwproxy/rwproxy/internal/pgsession"
 )
 
@@ -34,6 +35,7 @@ type try struct {
 // readQueue enqueues what is due, reads what is ready, and returns how long
 // the queue may then be left alone.
 func (d *database) readQueue(ctx context.Context, s pgsession.Session) (time.Duration, error) {
+	due, looked := d.enqueueDue(ctx, s)
 	limit := 2*d.jobs.MaxRefreshes + d.occupied()
 	queue, err := flowstate.ReadQueue(ctx, s, limit)
 	if err != nil {
@@ -53,13 +55,33 @@ func (d *database) readQueue(ctx context.Context, s pgsession.Session) (time.Dur
 		}
 	}
 	pause := d.setReady(queue.Ready)
-	if queue.Elsewhere {
+	if queue.Elsewhere || !looked {
 		pause = min(pause, rescuePause)
 	}
-	if !queue.NextDue.IsZero() {
-		pause = min(pause, max(queue.NextDue.Sub(queue.Now), 0))
+	if due = earlier(due, queue.NextDue); !due.IsZero() {
+		pause = min(pause, max(due.Sub(queue.Now), 0))
 	}
 	return pause, nil
+}
+
+// enqueueDue enqueues what is due by a schedule or a trigger, and returns when
+// something will be next. Refreshes that are in the queue do not depend on it:
+// it reports whether it could.
+func (d *database) enqueueDue(ctx context.Context, s pgsession.Session) (next time.Time, looked bool) {
+	next, err := scheduler{jitter: d.jobs.ScheduleJitter, unreadable: d.unreadable}.enqueueDue(ctx, s)
+	switch {
+	case pgdiag.Code(err) != "":
+		if d.unscheduled.begins(err) {
+			d.jobs.Logger.Error("schedules and triggers not looked at", zap.String(keyDatabase, d.name), because(err))
+		}
+	case err == nil && d.unscheduled.over():
+		d.jobs.Logger.Info("schedules and triggers looked at again", zap.String(keyDatabase, d.name))
+	}
+	return next, err == nil
+}
+
+func (d *database) unreadable(table string, err error) {
+	d.jobs.Logger.Error("schedule of table never runs", zap.String(keyDatabase, d.name), zap.String(keyTable, table), zap.Error(err))
 }
 
 // occupied is how many of the ready jobs are of no use now.
