@@ -14,8 +14,9 @@ import (
 
 func TestTheTableOfSettingsIsThatOfTheProgram(t *testing.T) {
 	t.Parallel()
-	flags := helpOfServe(t)
+	flags := helpOf(t, "serve")
 	delete(flags, "--help")
+	delete(flags, "-h")
 	p := readPage(t, "../README.md")
 	for _, row := range p.rows("| flag | environment | default | meaning |") {
 		names, variables, initial := code(row[0]), code(row[1]), code(row[2])

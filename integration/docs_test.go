@@ -102,7 +102,7 @@ func asShown(output string) string {
 // Every block is run or checked, or says why it is not.
 func TestEveryBlockOfTheDocumentationIsChecked(t *testing.T) {
 	t.Parallel()
-	flags := helpOfServe(t)
+	flags := helpOf(t, "serve")
 	for _, p := range documentation(t) {
 		for i, b := range p.blocks {
 			complain := func(format string, arguments ...any) {
@@ -113,12 +113,12 @@ func TestEveryBlockOfTheDocumentationIsChecked(t *testing.T) {
 			case b.notRun != "":
 			case b.language == "sql":
 			case b.language == "text":
-				if i == 0 || p.blocks[i-1].language != "sql" || p.blocks[i-1].notRun != "" {
+				if i == 0 || p.blocks[i-1].notRun != "" || p.blocks[i-1].language != "sql" && p.name != commandLinePage {
 					complain("it is the output of nothing: put <!-- not run: reason --> in front of it")
 				}
 			case b.language == "sh":
 				for _, line := range lines(b.text) {
-					if err := checkCommand(t, flags, line); err != nil {
+					if err := checkCommand(t, line); err != nil {
 						complain("%s: %v", line, err)
 					}
 				}
@@ -136,7 +136,7 @@ func TestEveryBlockOfTheDocumentationIsChecked(t *testing.T) {
 }
 
 // checkCommand checks that what a line of a sh block calls exists.
-func checkCommand(t *testing.T, flags map[string]string, line string) error {
+func checkCommand(t *testing.T, line string) error {
 	t.Helper()
 	words := strings.Fields(line)
 	if len(words) == 0 || words[0] == "#" {
@@ -152,33 +152,46 @@ func checkCommand(t *testing.T, flags map[string]string, line string) error {
 			return fmt.Errorf("there is no target %s", words[1])
 		}
 	case "rwproxy", "bin/rwproxy":
+		command := "serve"
+		if len(words) > 1 && !strings.HasPrefix(words[1], "-") {
+			command = words[1]
+		}
+		flags := helpOf(t, command)
 		for _, word := range words[1:] {
-			if name, _, _ := strings.Cut(word, "="); strings.HasPrefix(name, "--") && flags[name] == "" {
+			if name, _, _ := strings.Cut(word, "="); strings.HasPrefix(name, "-") && flags[name] == "" {
 				return fmt.Errorf("there is no flag %s", name)
 			}
 		}
-	case "psql", "curl", "docker":
+	case "psql", "curl", "docker", "systemctl", "journalctl", "install", "useradd", "haproxy", "pg_dump", "createdb", "pg_restore":
 		// Other people's programs.
 	default:
 		return fmt.Errorf("nothing checks %s", words[0])
 	}
+	for _, word := range words[1:] {
+		if strings.HasPrefix(word, "deploy/") {
+			if _, err := os.Stat("../" + word); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
 
-var flagOfHelp = regexp.MustCompile(`(?m)^\s+(?:-\w, )?(--[\w-]+)(?:=\S+)?\s`)
+var flagOfHelp = regexp.MustCompile(`(?m)^\s+(?:(-\w), )?(--[\w-]+)(?:=\S+)?\s`)
 
-// helpOfServe returns the help of each flag of `rwproxy serve`.
-func helpOfServe(t *testing.T) map[string]string {
+// helpOf returns the help of each flag of a command, by its name and by the
+// letter that is short for it.
+func helpOf(t *testing.T, command string) map[string]string {
 	t.Helper()
 	path, err := program()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(path, "serve", "--help")
+	cmd := exec.Command(path, command, "--help")
 	cmd.Env = cleanEnvironment()
-	out, err := cmd.Output()
+	out, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v\n%s", err, out)
 	}
 	help := string(out)
 	flags := map[string]string{}
@@ -188,7 +201,11 @@ func helpOfServe(t *testing.T) map[string]string {
 		if i+1 < len(found) {
 			end = found[i+1][0]
 		}
-		flags[help[match[2]:match[3]]] = strings.Join(strings.Fields(help[match[2]:end]), " ")
+		text := strings.Join(strings.Fields(help[match[4]:end]), " ")
+		flags[help[match[4]:match[5]]] = text
+		if match[2] >= 0 {
+			flags[help[match[2]:match[3]]] = text
+		}
 	}
 	return flags
 }
