@@ -39,8 +39,11 @@ func newIndicator(out io.Writer, table string) *indicator {
 // show shows a refresh that has not ended.
 func (i *indicator) show(r refreshRow) {
 	doing := strings.ToLower(r.State)
-	if r.Progress != "" {
+	switch {
+	case r.Progress != "":
 		doing = r.Progress
+	case r.Error != "": // of an attempt that failed
+		doing += " again: " + r.Error
 	}
 	switch {
 	case i.bar != nil:

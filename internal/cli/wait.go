@@ -19,6 +19,10 @@ const (
 	laterLook = time.Second
 )
 
+// reconnectFor is how long a proxy may be away, while it is upgraded or another
+// one takes over.
+const reconnectFor = 2 * time.Minute
+
 //go:embed wait.sql
 var waitQuery string
 
@@ -43,31 +47,55 @@ func (c *refreshCommand) wait(ctx context.Context, p *program, conn *pgx.Conn, a
 }
 
 // watch returns a refresh once it has ended, and until then calls show with
-// what it looks like.
+// what it looks like. A connection that is lost is made again: the refresh does
+// not depend on it.
 func watch(ctx context.Context, conn *pgx.Conn, id string, show func(refreshRow)) (refreshRow, error) {
+	var lost time.Time // since when there is no connection
 	for pause := firstLook; ; pause = min(2*pause, laterLook) {
-		rows, err := query(ctx, conn, waitQuery, id)
-		if err != nil {
+		found, err := look(ctx, conn, id)
+		switch {
+		case err == nil:
+			lost = time.Time{}
+			if found.EndedAt != nil {
+				return found, nil
+			}
+			show(found)
+		case !conn.IsClosed() || ctx.Err() != nil:
+			return refreshRow{}, err
+		case lost.IsZero():
+			lost = time.Now()
+		case time.Since(lost) > reconnectFor:
 			return refreshRow{}, err
 		}
-		found, err := refreshes(rows)
-		if err != nil {
-			return refreshRow{}, err
-		}
-		if len(found) == 0 {
-			return refreshRow{}, pgdiag.New("42501", "rwproxy.refreshes does not show it").
-				WithHint("It shows refreshes of tables that the role may SELECT.")
-		}
-		if found[0].EndedAt != nil {
-			return found[0], nil
-		}
-		show(found[0])
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
 			return refreshRow{}, ctx.Err()
 		}
+		if conn.IsClosed() {
+			if again, err := pgx.ConnectConfig(ctx, conn.Config()); err == nil {
+				conn = again
+				defer conn.Close(context.WithoutCancel(ctx))
+			}
+		}
 	}
+}
+
+// look returns a refresh as it is now.
+func look(ctx context.Context, conn *pgx.Conn, id string) (refreshRow, error) {
+	rows, err := query(ctx, conn, waitQuery, id)
+	if err != nil {
+		return refreshRow{}, err
+	}
+	found, err := refreshes(rows)
+	if err == nil && len(found) == 0 {
+		err = pgdiag.New("42501", "rwproxy.refreshes does not show it").
+			WithHint("It shows refreshes of tables that the role may SELECT.")
+	}
+	if err != nil {
+		return refreshRow{}, err
+	}
+	return found[0], nil
 }
 
 // summary says what a completed refresh has done, as REFRESH says it.
