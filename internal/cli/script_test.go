@@ -94,7 +94,7 @@ func TestScripts(t *testing.T) {
 				return err
 			}
 			env.Setenv("RWPROXY_PORT", port)
-			for _, database := range []string{"other", "flows"} { // not created
+			for _, database := range []string{"other", "flows", "refresh"} { // not created
 				name := strings.ToUpper(database)
 				env.Setenv("UPSTREAM_"+name, server.URL(database))
 				env.Setenv("PROXY_"+name, "postgres://postgres@"+listen+"/"+database)
