@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/url"
@@ -23,16 +24,18 @@ const (
 )
 
 // shell runs the text of a sh block, which ends at the first failure, and
-// returns what it writes.
+// returns what it writes to its standard output.
 func shell(t *testing.T, environment []string, text string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-e")
 	cmd.Stdin, cmd.Env, cmd.Dir = strings.NewReader(text), environment, t.TempDir()
-	out, err := cmd.CombinedOutput()
+	var complaints bytes.Buffer
+	cmd.Stderr = &complaints
+	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("%s\n%v\n%s", text, err, out)
+		t.Fatalf("%s\n%v\n%s%s", text, err, out, complaints.String())
 	}
 	return string(out)
 }
