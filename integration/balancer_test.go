@@ -97,13 +97,15 @@ func TestAnInstanceLeavesABalancerAndNobodyNotices(t *testing.T) {
 		return strings.Contains(p.log.String(), `"`+s.conn.Conn().LocalAddr().String()+`"`)
 	}
 
-	busy, other := connect(t, balanced), connect(t, balanced)
-	if serves(staying, busy) {
-		busy, other = other, busy
-	}
-	if !serves(leaving, busy) || !serves(staying, other) {
-		t.Fatal("two sessions are not shared by two instances")
-	}
+	var busy, other *session
+	eventually(t, "both instances have sessions", func() bool {
+		if s := connect(t, balanced); serves(leaving, s) {
+			busy = s
+		} else {
+			other = s
+		}
+		return busy != nil && other != nil
+	})
 	blocker := connect(t, d.direct)
 	blocker.exec("create table source (id int)", "begin", "lock table source")
 	answered := make(chan error, 1)
