@@ -56,6 +56,14 @@ func (s *Service) CheckRunner(ctx context.Context, database, role string) error 
 	return err
 }
 
+// soonNoticed has a server notice soon that nobody is there any more: a closed
+// connection in the middle of a query, and within half a minute a machine that
+// is gone without a word. Until then its locks keep others out.
+var soonNoticed = []string{
+	"set client_connection_check_interval = '1s'",
+	"set tcp_keepalives_idle = 10; set tcp_keepalives_interval = 5; set tcp_keepalives_count = 4",
+}
+
 // ConnectRunner opens a session of a role: that is its current_user, also after
 // RESET ROLE. Its login is the role's runner, which is made if it is not
 // there, or the service's own for the service's role. A query of it ends soon
@@ -86,8 +94,10 @@ func (s *Service) ConnectRunner(ctx context.Context, database, role string) (*pg
 	if err != nil {
 		return nil, notLetIn(err, config.User, role, database)
 	}
-	// Not every platform of a server can check.
-	_, _ = conn.Exec(ctx, "set client_connection_check_interval = '1s'")
+	for _, settings := range soonNoticed {
+		// Not every platform of a server has them, and a Unix socket needs but one.
+		_, _ = conn.Exec(ctx, settings)
+	}
 	return conn, nil
 }
 
