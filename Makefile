@@ -2,6 +2,7 @@
 
 GO ?= go
 GOLANGCI_LINT := bin/golangci-lint
+PROMTOOL := bin/promtool
 
 # The race detector needs a C compiler.
 RACE := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
@@ -61,9 +62,16 @@ postgres:
 	@$(GO) test -count=1 -run TestTheServerIsStartedWhenItIsFirstAskedFor ./internal/embedded/pgtest
 
 .PHONY: lint
-lint: $(GOLANGCI_LINT) ## Run go vet and golangci-lint
+lint: $(GOLANGCI_LINT) alerts ## Run go vet and golangci-lint, and check the alerts and the dashboard
 	$(GO) vet ./...
 	$(GOLANGCI_LINT) run ./...
+
+.PHONY: alerts
+alerts: $(PROMTOOL)
+	$(PROMTOOL) check rules --lint=all --lint-fatal deploy/prometheus/alerts.yml
+	$(PROMTOOL) test rules deploy/prometheus/alerts_test.yml
+	$(GO) run ./deploy/grafana/expressions deploy/grafana/rwproxy.json > bin/dashboard.yml
+	$(PROMTOOL) check rules bin/dashboard.yml
 
 .PHONY: fmt
 fmt: $(GOLANGCI_LINT) ## Format the Go code
@@ -72,4 +80,9 @@ fmt: $(GOLANGCI_LINT) ## Format the Go code
 # The version is the one of tools/go.mod. The first build takes some minutes.
 $(GOLANGCI_LINT): tools/go.mod tools/go.sum
 	$(GO) build -modfile=tools/go.mod -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	@touch $@
+
+# Without the service discovery of clouds, which is most of it.
+$(PROMTOOL): tools/promtool/go.mod tools/promtool/go.sum
+	$(GO) build -modfile=tools/promtool/go.mod -tags remove_all_sd -o $@ github.com/prometheus/prometheus/cmd/promtool
 	@touch $@
