@@ -167,10 +167,14 @@ func TestTheServiceRoleNeedsNoMoreThanItsPageSays(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		u.User = url.UserPassword(user, password)
+		u.User, u.RawQuery = url.UserPassword(user, password), ""
 		return u.String()
 	}
-	p := ownProxy(t, as("rwproxy", "choose one", "postgres"))
+	passwords := filepath.Join(t.TempDir(), "pgpass")
+	if err := os.WriteFile(passwords, []byte("127.0.0.1:*:*:rwproxy:choose one\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := ownProxy(t, as("rwproxy", "", "postgres")+"?"+url.Values{"passfile": {passwords}}.Encode())
 	alice := connect(t, p.url(as("alice", "secret", "sales")))
 	alice.exec("create table source (id int)",
 		"create streaming table target flow replace where true by name select id from source",
