@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -211,5 +212,29 @@ func TestStopCutsARequestWhenItsTimeIsUpAndMayBeCalledTwice(t *testing.T) {
 	cancel()
 	if err := console.Stop(ctx); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestSQLSTATEsAreBounded(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	metrics := NewMetrics(registry, "test")
+	for i := range 10 * maxCodes {
+		metrics.StatementRun("INSERT", 0, fmt.Sprintf("X%04d", i))
+	}
+	metrics.StatementRun("INSERT", 0, "X0000")
+	metrics.StatementRun("INSERT", 0, "")
+	_, body := request(t, "GET", start(t, Config{Metrics: registry}), "/metrics")
+	if n := strings.Count(body, "\nrwproxy_statements_total{"); n != maxCodes+2 {
+		t.Errorf("%d series", n)
+	}
+	for _, line := range []string{
+		`rwproxy_statements_total{sqlstate="X0000",tag="INSERT"} 2`,
+		`rwproxy_statements_total{sqlstate="",tag="INSERT"} 1`,
+		fmt.Sprintf(`rwproxy_statements_total{sqlstate="other",tag="INSERT"} %d`, 9*maxCodes),
+	} {
+		if !strings.Contains(body, line+"\n") {
+			t.Errorf("no line %s", line)
+		}
 	}
 }
