@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 
 	"go.uber.org/zap"
@@ -15,6 +16,9 @@ const (
 	// longestSleep is after how long a queue is read that nobody notified of:
 	// the connection may have been lost without a word.
 	longestSleep = time.Minute
+	// shortestSleep is for what is due now and was not enqueued, for whatever
+	// reason.
+	shortestSleep = 50 * time.Millisecond
 	// rescuePause is how often lost jobs are looked for while jobs run.
 	rescuePause = 2 * time.Second
 )
@@ -61,7 +65,8 @@ func (d *database) readQueue(ctx context.Context, s pgsession.Session) (time.Dur
 	if due = earlier(due, queue.NextDue); !due.IsZero() {
 		pause = min(pause, max(due.Sub(queue.Now), 0))
 	}
-	return pause, nil
+	// Instances that sleep until the same time do not all wake at once.
+	return max(pause, shortestSleep) + rand.N(gather), nil
 }
 
 // enqueueDue enqueues what is due by a schedule or a trigger, and returns when
@@ -164,16 +169,25 @@ func (d *database) next() (flowstate.Job, bool) {
 	return job, true
 }
 
-// find returns the first job that can begin, -1 if there is none. Two refreshes
-// of a table would wait for each other, with a slot each. d is locked.
+// find returns a job that can begin, -1 if there is none. Two refreshes of a
+// table would wait for each other, with a slot each. Of those that could begin
+// together it takes any: instances that read the same queue would all begin with
+// the first, and all but one in vain. d is locked.
 func (d *database) find() int {
 	now := time.Now()
+	var possible []int
 	for i, job := range d.ready {
 		if !d.active[job.Target] && !d.tried[attempt{job.ID, job.Attempt}].until.After(now) {
-			return i
+			possible = append(possible, i)
+		}
+		if len(possible) == d.jobs.MaxRefreshes {
+			break
 		}
 	}
-	return -1
+	if len(possible) == 0 {
+		return -1
+	}
+	return possible[rand.N(len(possible))]
 }
 
 // executed has the queue read again after a job: another may wait for it.
