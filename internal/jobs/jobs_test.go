@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/rwproxy/rwproxy/internal/embedded"
 	"github.com/rwproxy/rwproxy/internal/embedded/pgtest"
+	"github.com/rwproxy/rwproxy/internal/pgdiag"
 )
 
 func TestEachJobRunsOnceWhateverInstanceTakesIt(t *testing.T) {
@@ -319,5 +321,20 @@ func TestWhatIsTriedAgain(t *testing.T) {
 	}
 	if slices.Max(pauses) > maxPause || slices.Min(pauses) < firstPause/2 {
 		t.Errorf("pauses: %v", pauses)
+	}
+}
+
+func TestAnOutageIsToldOnceForEachReason(t *testing.T) {
+	full, stopping := pgdiag.New("53300", "too many connections for database \"shop\""), pgdiag.New("57P03", "the database system is shutting down")
+	var o outage
+	var told []bool
+	for _, err := range []error{full, full, stopping, io.EOF, io.ErrUnexpectedEOF} {
+		told = append(told, o.begins(err))
+	}
+	if want := []bool{true, false, true, true, false}; !slices.Equal(told, want) {
+		t.Errorf("told %v, want %v", told, want)
+	}
+	if !o.over() || o.over() || !o.begins(full) {
+		t.Error("its end is not told once, or what comes after it is not new")
 	}
 }
