@@ -138,3 +138,24 @@ func TestProgressIsOnOrOff(t *testing.T) {
 		s.exec(`set rwproxy.progress = off`, `refresh streaming table totals`)
 	})
 }
+
+func TestARefreshThatRunsByItselfShowsItsProgress(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	s := connect(t, d.url)
+	g := s.createGated(d)
+	g.close()
+	s.exec(`refresh streaming table gated async`)
+	eventually(t, "progress is shown", func() bool {
+		return g.holder.value(`select count(progress) from rwproxy.refreshes where state = 'RUNNING'`) == "1"
+	})
+	if text := g.holder.value(`select progress from rwproxy.refreshes where state = 'RUNNING'`); !progressShape.MatchString(text) {
+		t.Errorf("progress %q", text)
+	}
+	g.open()
+	eventually(t, "the refresh completes", func() bool {
+		return g.holder.value(`select count(*) from rwproxy.refreshes where state <> 'COMPLETED'`) == "0"
+	})
+	s.want(readGated, afterRefresh...)
+	eventually(t, "progress is forgotten", func() bool { return g.holder.value(`select count(*) from rwproxy.progress`) == "0" })
+}
