@@ -29,8 +29,8 @@ const (
 	largestShare    = 0.5
 )
 
-// rowsForKey is how many rows a window has for each tuple that it is narrowed
-// by, if they are many: planning takes time for each of them.
+// From manyKeys tuples on, a window that is narrowed by them has rowsForKey rows
+// for each: planning takes time for every one.
 const (
 	manyKeys   = 2000
 	rowsForKey = 20
@@ -48,9 +48,9 @@ func (part cost) worthwhile(whole, all cost) bool {
 		share <= largestShare && total <= whole.total
 }
 
-// tooManyKeys reports whether a window of whole's rows is not even worth to be
+// tooManyKeys reports whether a window that costs whole is not even worth to be
 // planned for so many keys.
-func (whole cost) tooManyKeys(keys int) bool {
+func tooManyKeys(whole cost, keys int) bool {
 	return keys > manyKeys && whole.rows < float64(keys*rowsForKey)
 }
 

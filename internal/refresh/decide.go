@@ -228,13 +228,13 @@ func (r *run) narrow(ctx context.Context, w rewrite.Window, p *plan) (decision, 
 	if err != nil || !reachesSource(whole, all) {
 		return recompute(reasonPredicate), err
 	}
-	if p.whole.tooManyKeys(tuplesOf(reached)) {
+	if tooManyKeys(p.whole, tuplesOf(reached)) {
 		for i := range reached {
 			reached[i] = reached[i].byLeadingKey()
 		}
 	}
 	wanted := r.target.Table.Properties[rewrite.PolicyProperty] == rewrite.PolicyIncremental
-	if !wanted && p.whole.tooManyKeys(tuplesOf(reached)) {
+	if !wanted && tooManyKeys(p.whole, tuplesOf(reached)) {
 		return recompute(reasonTooManyChanges), nil
 	}
 	d := decision{technique: flowstate.TechniqueIncremental, narrowed: narrowedBy(reached)}
