@@ -24,7 +24,6 @@ const terminatedPause = 10 * time.Second
 var (
 	errNothingInstalled = errors.New("schema rwproxy is gone")
 	errTurnOver         = errors.New("another database is waiting for a listening session")
-	errInstalled        = errors.New("schema rwproxy has been brought up to date")
 )
 
 // database is the serving of one database.
@@ -70,7 +69,7 @@ func (d *database) run(ctx context.Context) {
 		switch {
 		case ctx.Err() != nil:
 			return
-		case errors.Is(err, errTurnOver), errors.Is(err, errInstalled):
+		case errors.Is(err, errTurnOver):
 			continue
 		case errors.Is(err, errNothingInstalled), isGone(code):
 			d.jobs.Logger.Info("database no longer served", zap.String(keyDatabase, d.name), zap.String("reason", err.Error()))
@@ -147,7 +146,9 @@ func (d *database) serve(ctx context.Context) error {
 			return err
 		}
 		if l.heard(installedPayload) {
-			return errInstalled
+			if err := l.step(ctx, func(ctx context.Context) error { return d.begin(ctx, l) }); err != nil {
+				return err
+			}
 		}
 	}
 }
