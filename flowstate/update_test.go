@@ -138,6 +138,29 @@ func TestAnUpdateThatOnlyValidates(t *testing.T) {
 	}
 }
 
+// Whoever asks for a step without the proxy must not spoil what others read.
+func TestTheParametersOfAnUpdateAreChecked(t *testing.T) {
+	t.Parallel()
+	s := connect(t, installed(t), "")
+	oid := s.dailyTable()
+	for _, parameters := range []string{`{"validate_only": "x"}`, `{"full_refresh": {}}`, `{"refresh_selection": 1}`, `{"full_refresh_selection": {}}`} {
+		_, err := s.Query(t.Context(), `insert into rwproxy.request (step, arguments) values ('start_update', jsonb_build_object(
+			'cause', 'x', 'parameters', $1::jsonb, 'refreshes', jsonb_build_array(jsonb_build_object('target', $2::bigint, 'kind', 'window'))))`,
+			parameters, int64(oid))
+		if pgdiag.Code(err) == "" {
+			t.Errorf("%s was accepted", parameters)
+		}
+	}
+	s.must(`insert into rwproxy.request (step, arguments) values ('start_update', jsonb_build_object('cause', 'x', 'refreshes',
+		jsonb_build_array(jsonb_build_object('target', 'daily'::regclass::oid::bigint, 'kind', 'window', 'after', jsonb_build_array(7)))))`)
+	if got := s.value("select state, full_refresh, validate_only, refresh_selection from rwproxy.updates"); got != "QUEUED|f|f|{}" {
+		t.Errorf("it is %s", got)
+	}
+	if got := s.ready(); len(got) != 1 {
+		t.Errorf("ready are %v", got)
+	}
+}
+
 func TestEveryRefreshIsAnUpdate(t *testing.T) {
 	t.Parallel()
 	s := connect(t, installed(t), "")

@@ -121,9 +121,7 @@ create index refresh_by_table on rwproxy.refresh (table_id, requested_at);
 
 create index refresh_by_time on rwproxy.refresh (requested_at);
 
-create index running_refresh on rwproxy.refresh (table_id) where state = 'RUNNING';
-
-create index queued_refresh on rwproxy.refresh (due_at) where state = 'QUEUED';
+create index unfinished_refresh on rwproxy.refresh (state, table_id) where state in ('QUEUED', 'RUNNING');
 
 create index refresh_by_update on rwproxy.refresh (update_id);
 

@@ -45,6 +45,7 @@ create function rwproxy.start_update(caller name, arguments jsonb) returns jsonb
 language plpgsql
 as $$
 declare
+    asked jsonb := arguments -> 'parameters';
     started rwproxy.update;
     wanted jsonb;
     relation record;
@@ -62,7 +63,13 @@ begin
     started.cause := arguments ->> 'cause';
     started.requested_by := caller;
     started.requested_at := pg_catalog.clock_timestamp();
-    started.parameters := arguments -> 'parameters';
+    -- Every reader of the view reads them: of these types.
+    started.parameters := pg_catalog.jsonb_build_object(
+        'full_refresh', coalesce((asked ->> 'full_refresh')::boolean, false),
+        'refresh_selection', array(select pg_catalog.jsonb_array_elements_text(asked -> 'refresh_selection')),
+        'full_refresh_selection', array(select pg_catalog.jsonb_array_elements_text(asked -> 'full_refresh_selection')),
+        'replace_where_overrides', coalesce(asked -> 'replace_where_overrides', '[]'),
+        'validate_only', coalesce((asked ->> 'validate_only')::boolean, false));
     for wanted in select value from pg_catalog.jsonb_array_elements(arguments -> 'refreshes') loop
         perform rwproxy.require_writer(caller, (wanted ->> 'target')::oid);
     end loop;
