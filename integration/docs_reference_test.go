@@ -105,7 +105,7 @@ func TestTheStateReferenceHasEveryColumn(t *testing.T) {
 	want := s.rows(`select a.attrelid::regclass, a.attname, format_type(a.atttypid, a.atttypmod)
 		from pg_attribute a join pg_class c on c.oid = a.attrelid
 		where c.relnamespace = 'rwproxy'::regnamespace and c.relkind = 'v' and has_table_privilege('pg_monitor', c.oid, 'select') and a.attnum > 0
-		order by array_position(array['flows', 'refreshes', 'event_log'], c.relname::text), a.attnum`)
+		order by array_position(array['flows', 'refreshes', 'updates', 'event_log'], c.relname::text), a.attnum`)
 	if diff := cmp.Diff(want, onPage); diff != "" {
 		t.Errorf("(-database +page)\n%s", diff)
 	}

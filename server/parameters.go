@@ -12,10 +12,15 @@ import (
 	"github.com/rwproxy/rwproxy/rewrite"
 )
 
-// parameterShadow is what Postgres is given for a statement of ours with
+// withParameters is what Postgres is given for a statement of ours with
 // parameters. Their types are declared with it, so that Postgres checks and
-// describes them as its own.
-const parameterShadow = "DO ''"
+// describes them as its own. The shadow of an INSERT has them itself.
+func withParameters(statement rewrite.Statement) string {
+	if _, insert := statement.(*rewrite.Insert); insert {
+		return "DO ''"
+	}
+	return statement.Shadow()
+}
 
 // parameter is a parameter of a prepared statement of ours.
 type parameter struct {
@@ -47,7 +52,7 @@ func (s *session) prepare(name string, i item, declared []uint32) error {
 		refusal, err := s.handle(true, func(c *injector) error {
 			parameters, err := c.parameterTypes(s.ctx, i.ours, declared)
 			if i.hasParameters() {
-				parsed.text, parsed.lexical, parsed.parameters, parsed.shadow = i.text, i.lexical, parameters, parameterShadow
+				parsed.text, parsed.lexical, parsed.parameters, parsed.shadow = i.text, i.lexical, parameters, withParameters(i.ours)
 				types = nil
 				for _, p := range parameters {
 					types = append(types, p.oid)
