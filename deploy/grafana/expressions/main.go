@@ -3,7 +3,7 @@
 //
 //	go run ./deploy/grafana/expressions deploy/grafana/rwproxy.json | promtool check rules
 //
-// It imports nothing of this module.
+// It may import nothing of this module.
 package main
 
 import (
