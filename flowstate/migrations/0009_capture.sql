@@ -381,12 +381,19 @@ declare
     body text;
     changed text;
     changed_one text;
+    -- Transactions that notify commit one after the other, so whoever listens has
+    -- a lock with these keys while it looks by itself. And a write must not fail,
+    -- as a transaction does that has notified and is prepared, and every one when
+    -- the queue of notifications is full.
     wake text := case
-        when captured.wakes
-            then E'\n        -- A PREPARE TRANSACTION would fail after it.\n'
-                || E'        if current_setting(''max_prepared_transactions'') = ''0'' and pg_notification_queue_usage() < 0.5 then\n'
-                || E'            perform pg_notify(''rwproxy'', '''');\n'
-                || E'        end if;\n'
+        when captured.wakes then $wake$
+        if current_setting('max_prepared_transactions') = '0' and pg_notification_queue_usage() < 0.5 then
+            if pg_try_advisory_lock_shared(1920430194, -1) then
+                perform pg_advisory_unlock_shared(1920430194, -1);
+                perform pg_notify('rwproxy', '');
+            end if;
+        end if;
+$wake$
         else ''
     end;
 begin

@@ -346,6 +346,66 @@ as $$
     select r.id from reads r
 $$;
 
+-- logged_since says whether anything was logged that a trigger waits for and a
+-- snapshot does not see.
+create function rwproxy.logged_since(seen pg_snapshot) returns boolean
+language plpgsql
+as $$
+declare
+    captured record;
+    news boolean;
+begin
+    for captured in select c.log from rwproxy.capture c where c.wakes loop
+        execute pg_catalog.format(
+            'select exists (select from %s l where not pg_catalog.pg_visible_in_snapshot(l.xid, $1))', captured.log)
+           into news using seen;
+        if news then
+            return true;
+        end if;
+    end loop;
+    return false;
+end
+$$;
+
+-- keep_quiet has changes notify nobody while one comes after the other: then the
+-- session looks every few seconds, which it is told by true. It remembers in
+-- settings of its own when it has looked, and what it has seen.
+--
+-- When no more changes come they notify again. Transactions that did not, and
+-- have yet to commit, are those that arm_triggers waits for.
+create function rwproxy.keep_quiet(pause interval) returns boolean
+language plpgsql
+as $$
+declare
+    looked_at timestamptz := nullif(pg_catalog.current_setting('rwproxy.looked_at', true), '');
+    seen pg_snapshot := nullif(pg_catalog.current_setting('rwproxy.seen', true), '');
+    news boolean := seen is not null and rwproxy.logged_since(seen);
+    quiet boolean := exists (
+        select
+          from pg_catalog.pg_locks l
+         where l.locktype = 'advisory'
+           and l.database = (select d.oid from pg_catalog.pg_database d where d.datname = pg_catalog.current_database())
+           and l.classid = 1920430194
+           and l.objid::bigint = 4294967295
+           and l.objsubid = 2
+           and l.pid = pg_catalog.pg_backend_pid()
+           and l.mode = 'ExclusiveLock'
+           and l.granted);
+begin
+    perform pg_catalog.set_config('rwproxy.looked_at', pg_catalog.clock_timestamp()::text, false);
+    perform pg_catalog.set_config('rwproxy.seen', pg_catalog.pg_current_snapshot()::text, false);
+    if quiet and not news then
+        perform pg_catalog.pg_advisory_unlock(1920430194, -1);
+        update rwproxy.capture c set wakes_since = pg_catalog.pg_current_xact_id() where c.wakes;
+        return true;
+    elsif not quiet and news and pg_catalog.clock_timestamp() - looked_at < pause then
+        -- Another session may have it.
+        return pg_catalog.pg_try_advisory_lock(1920430194, -1);
+    end if;
+    return quiet;
+end
+$$;
+
 -- run_triggers enqueues the refreshes of the triggers that fire, and returns
 -- when to look again if nobody notifies. A flow waits for those that it reads,
 -- so that one refresh takes in what all of them have made of a change: for a
@@ -359,6 +419,7 @@ declare
     moment timestamptz := coalesce((arguments ->> 'now')::timestamptz, pg_catalog.clock_timestamp());
     system text := rwproxy.system_identifier();
     again timestamptz;
+    quiet boolean;
     trigger rwproxy.schedule;
     stored rwproxy.streaming_table;
     earliest timestamptz;
@@ -367,7 +428,8 @@ declare
 begin
     perform rwproxy.require_service(caller);
     perform rwproxy.decide_alone();
-    if not rwproxy.arm_triggers() or not rwproxy.may_wake() then
+    quiet := rwproxy.keep_quiet(pause);
+    if not rwproxy.arm_triggers() or not rwproxy.may_wake() or quiet then
         again := moment + pause;
     end if;
     for trigger in
