@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rwproxy/rwproxy/flowstate"
+	"github.com/rwproxy/rwproxy/internal/embedded"
 	"github.com/rwproxy/rwproxy/internal/embedded/pgtest"
 )
 
@@ -370,4 +371,23 @@ func TestChangesThatDoNotCeaseDoNotNotify(t *testing.T) {
 	if !c.notified("insert into source values (12)") {
 		t.Error("a change does not notify although nobody looks for it")
 	}
+}
+
+func TestWritersThatPrepareTheirTransactionsAreNotDisturbed(t *testing.T) {
+	server, err := embedded.Start(t.Context(), embedded.Config{
+		DataDir: pgtest.TempDir(t), Trust: true, Settings: map[string]string{"fsync": "off", "max_prepared_transactions": "5"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	i := newInstance(t, server.URL("postgres"), 2)
+	f := newFlowsIn(t, i, server.URL("postgres"), 0)
+	f.through(i, "create streaming table t trigger on update"+flow)
+	f.must("begin", "insert into source values (7)", "prepare transaction 'one'", "commit prepared 'one'")
+	f.until("select exists (select from t where id = 7)", "t")
 }
