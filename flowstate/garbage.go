@@ -69,12 +69,18 @@ func (c *collection) stop(s *Service) {
 
 // CollectGarbage deletes what no flow of a database needs any more: logged
 // changes that every flow has taken in, triggers and logs of tables that no
-// flow reads, proofs of views that are gone. What it would have to wait for, it
-// leaves to the next call.
+// flow reads, proofs of views that are gone, refreshes older than HistoryDays.
+// What it would have to wait for, it leaves to the next call.
 func (s *Service) CollectGarbage(ctx context.Context, database string) error {
 	return s.connected(ctx, database, func(conn *pgx.Conn) error {
 		if _, err := collect(ctx, conn, newRequest("collect_garbage").text("action", "needs"), "relations"); err != nil {
 			return err
+		}
+		if s.HistoryDays > 0 {
+			r := newRequest("collect_garbage").text("action", "history").number("days", int64(s.HistoryDays))
+			if _, err := collect(ctx, conn, r, "relations"); err != nil {
+				return err
+			}
 		}
 		list, err := collect(ctx, conn, newRequest("collect_garbage").text("action", "list"), "relations")
 		if err != nil || list == "" {

@@ -163,3 +163,39 @@ func TestUninstallingKeepsTheTables(t *testing.T) {
 	c.must("create view rwproxy_flows.again as "+sumOfSource, "drop schema rwproxy, rwproxy_flows, rwproxy_compat cascade")
 	ok(t, flowstate.Install(t.Context(), c.conn))
 }
+
+func TestOldRefreshesLeaveTheHistory(t *testing.T) {
+	t.Parallel()
+	c := newCaptured(t, sumOfSource, "create table source (day date, amount int)")
+	c.take()
+	c.take()
+	c.take()
+	history := func(want string) {
+		t.Helper()
+		c.collect()
+		got := c.value(`
+			select count(*) || ' refreshes, ' || count(e.refresh_id) || ' with events, ' ||
+			       count(*) filter (where r.id = (select last_refresh_id from rwproxy.streaming_table)) || ' the last'
+			  from rwproxy.refresh r
+			  left join (select distinct refresh_id from rwproxy.event) e on e.refresh_id = r.id`)
+		if got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	c.must("insert into rwproxy.refresh select (jsonb_populate_record(r, jsonb_build_object('id', gen_random_uuid(), 'state', 'QUEUED', 'ended_at', null))).* from rwproxy.refresh r limit 1",
+		"update rwproxy.refresh set requested_at = requested_at - interval '40 days', ended_at = ended_at - interval '40 days' where id <> (select id from rwproxy.refresh where state = 'COMPLETED' order by requested_at limit 1)")
+	history("4 refreshes, 3 with events, 1 the last")
+	c.must("insert into rwproxy.update select r.id, r.table_id, r.owner, 'API_CALL', r.requested_by, r.requested_at, null, r.ended_at, 'COMPLETED', null, '{}' from rwproxy.refresh r where r.state <> 'QUEUED'",
+		"select rwproxy.add_group_progress(u.id, 'COMPLETED') from rwproxy.update u")
+	c.service.HistoryDays = 41
+	history("4 refreshes, 3 with events, 1 the last")
+	c.service.HistoryDays = 30
+	history("3 refreshes, 2 with events, 1 the last")
+	if got := c.value("select count(*) from rwproxy.event e where refresh_id is not null and not exists (select from rwproxy.refresh r where r.id = e.refresh_id)"); got != "0" {
+		t.Errorf("%s events are left of refreshes that are gone", got)
+	}
+	got := c.value("select (select count(*) from rwproxy.update) || ' updates, ' || count(*) || ' of their events' from rwproxy.event where refresh_id is null and origin ? 'update_id'")
+	if got != "2 updates, 2 of their events" {
+		t.Errorf("got %s", got)
+	}
+}

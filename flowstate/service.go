@@ -17,6 +17,10 @@ import (
 // server. It installs the schemas and does what no client's connection can. It
 // is safe for concurrent use.
 type Service struct {
+	// HistoryDays is how long refreshes stay in the history after they have
+	// ended, 0 for ever. It is set before the service is used.
+	HistoryDays int
+
 	config *pgx.ConnConfig
 
 	mu        sync.Mutex

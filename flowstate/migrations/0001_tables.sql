@@ -191,6 +191,8 @@ create table rwproxy.event (
 
 create index event_by_table on rwproxy.event (table_id, sequence);
 
+create index event_by_refresh on rwproxy.event (refresh_id);
+
 -- Each flow's query is a view in here, created by the flow's author on the
 -- author's own connection, so everybody may create. That is safe because the
 -- schema is on nobody's search_path, and because rwproxy finds a view by the

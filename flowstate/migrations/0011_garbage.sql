@@ -6,6 +6,7 @@
 --     list      returns the relations that have a log
 --     needs     forgets what was noted for views that are no flow's
 --     relation  deletes from one log, or drops it with its triggers
+--     history   deletes refreshes that ended long ago
 --
 -- What needs a lock that is not to be had fails, and is for the next time.
 create function rwproxy.collect_garbage(caller name, arguments jsonb) returns jsonb
@@ -23,8 +24,47 @@ begin
             perform rwproxy.forget_views();
         when 'relation' then
             perform rwproxy.collect_relation((arguments ->> 'relation')::oid);
+        when 'history' then
+            perform rwproxy.collect_history((arguments ->> 'days')::integer);
     end case;
     return null;
+end
+$$;
+
+-- collect_history deletes refreshes that ended so many days ago, with their
+-- events; of those that it has time for, the oldest. The last one of a table
+-- stays, and so do definitions.
+create function rwproxy.collect_history(days integer) returns void
+language plpgsql
+as $$
+declare
+    most constant integer := 5000;
+    before timestamptz := pg_catalog.now() - pg_catalog.make_interval(days => days);
+    old uuid[] := array(
+        select r.id
+          from rwproxy.refresh r
+         where r.requested_at < before
+           and r.ended_at < before
+           and not exists (select from rwproxy.streaming_table t where t.last_refresh_id = r.id)
+         order by r.requested_at
+         limit most
+           for update skip locked);
+begin
+    delete from rwproxy.event e where e.refresh_id = any (old);
+    delete from rwproxy.cancellation c where c.refresh_id = any (old);
+    delete from rwproxy.progress p where p.refresh_id = any (old);
+    delete from rwproxy.refresh r where r.id = any (old);
+    with gone as (
+        delete from rwproxy.update u
+         where u.ended_at < before
+           and not exists (select from rwproxy.refresh r where r.update_id = u.id)
+        returning u.id, u.table_id
+    )
+    delete from rwproxy.event e
+     using gone
+     where e.table_id = gone.table_id
+       and e.refresh_id is null
+       and e.origin ->> 'update_id' = gone.id::text;
 end
 $$;
 

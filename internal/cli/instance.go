@@ -79,6 +79,7 @@ func (i *instance) start(ctx context.Context, s *config.Settings) (err error) {
 	if i.service, err = flowstate.NewService(i.upstream.Service.ConnString()); err != nil {
 		return err
 	}
+	i.service.HistoryDays = s.HistoryDays
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	metrics := console.NewMetrics(registry, version())

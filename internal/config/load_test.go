@@ -73,6 +73,7 @@ func TestNothingGivenMeansTheDefaults(t *testing.T) {
 		DataDir:           "./rwproxy-data",
 		HTTP:              "127.0.0.1:6433",
 		HTTPPublicMetrics: true,
+		HistoryDays:       30,
 		MaxRefreshes:      4,
 		ScheduleJitter:    5 * time.Second,
 		LogLevel:          zapcore.InfoLevel,

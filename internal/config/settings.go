@@ -39,6 +39,8 @@ type Settings struct {
 	ProxyProtocol bool
 	// MaxConnections is how many clients may be connected, 0 for any number.
 	MaxConnections int
+	// HistoryDays is how long refreshes that have ended are kept, 0 for ever.
+	HistoryDays int
 	// MaxRefreshes is how many refreshes that no client waits for run at once.
 	MaxRefreshes int
 	// ScheduleJitter spreads the refreshes of one scheduled time; 0 for none.
@@ -81,6 +83,7 @@ type Flags struct {
 	TLSKey          *string `name:"tls-key" placeholder:"FILE" help:"The certificate's key, PEM ($RWPROXY_TLS_KEY)."`
 	ProxyProtocol   *string `name:"proxy-protocol" placeholder:"on|off" help:"Whether a balancer sends a PROXY protocol header, version 1 or 2, in front of every connection (off, $RWPROXY_PROXY_PROTOCOL)."`
 	MaxConnections  *string `name:"max-connections" placeholder:"NUMBER" help:"How many clients may be connected at a time, or none for no limit (none, $RWPROXY_MAX_CONNECTIONS)."`
+	HistoryDays     *string `name:"history-days" placeholder:"NUMBER" help:"For how many days refreshes that have ended stay in the history, or none to keep them for ever (30, $RWPROXY_HISTORY_DAYS)."`
 	MaxRefreshes    *string `name:"max-refreshes" placeholder:"NUMBER" help:"How many refreshes that run by themselves (ASYNC, schedules, triggers, the API) run at once (4, $RWPROXY_MAX_REFRESHES)."`
 	ScheduleJitter  *string `name:"schedule-jitter" placeholder:"DURATION" help:"Over how long the refreshes of one scheduled time are spread, each table always as late, 0 for none (5s, $RWPROXY_SCHEDULE_JITTER)."`
 	LogLevel        *string `name:"log-level" placeholder:"LEVEL" help:"debug, info, warn or error (info, $RWPROXY_LOG_LEVEL)."`
@@ -104,6 +107,7 @@ func (f Flags) values() map[string]string {
 		"tls-key":             f.TLSKey,
 		"proxy-protocol":      f.ProxyProtocol,
 		"max-connections":     f.MaxConnections,
+		"history-days":        f.HistoryDays,
 		"max-refreshes":       f.MaxRefreshes,
 		"schedule-jitter":     f.ScheduleJitter,
 		"log-level":           f.LogLevel,
@@ -142,6 +146,7 @@ var table = []setting{
 	{"tls-key", "", func(s *Settings, v string) (err error) { s.TLSKey, err = readable(v); return err }},
 	{"proxy-protocol", "off", func(s *Settings, v string) (err error) { s.ProxyProtocol, err = parseSwitch(v); return err }},
 	{"max-connections", "none", func(s *Settings, v string) (err error) { s.MaxConnections, err = parseLimit(v); return err }},
+	{"history-days", "30", func(s *Settings, v string) (err error) { s.HistoryDays, err = parseLimit(v); return err }},
 	{"max-refreshes", "4", func(s *Settings, v string) (err error) { s.MaxRefreshes, err = parseCount(v); return err }},
 	{"schedule-jitter", "5s", func(s *Settings, v string) (err error) { s.ScheduleJitter, err = parseTimeout(v); return err }},
 	{"log-level", "info", func(s *Settings, v string) (err error) { s.LogLevel, err = parseLogLevel(v); return err }},
