@@ -108,6 +108,7 @@ var shapes = []shape{
 	{name: "lateral", sources: sources(facts, dims), query: `select x.s, x.id as dim, l.id, l.v from dims x cross join lateral (select id, v from facts f where f.s = x.s order by v, id limit 2) l`, windows: overS},
 	{name: "left lateral", sources: sources(facts, dims), query: `select f.k, f.id, l.n from facts f left join lateral (select count(*) as n, max(v) as v from dims x where x.s = f.s) l on l.v > 2`, windows: overKeys},
 	{name: "key of the other side", sources: sources(facts, dims), query: `select x.r as k, f.id, x.id as dim from facts f join dims x on x.s = f.s`, windows: overKeys},
+	{name: "key of the optional side", sources: sources(facts, dims), query: `select x.r as k, count(*) as n, sum(f.v) as v from facts f left join dims x on x.s = f.s group by 1`, windows: overKeys},
 	{name: "two aggregates", sources: sources(facts, others), query: `select k, a.n, b.v from (select k, count(*) as n from facts group by k) a left join (select k, sum(v) as v from others group by k) b using (k)`, windows: overKeys},
 	{name: "series", sources: sources(facts), query: `select g as k, count(f.id) as n from generate_series(1, 8) g left join facts f on f.k = g group by g`, windows: overKeys},
 	{name: "values", sources: sources(facts), query: `select x.k, x.label, f.id from (values (1, 'one'), (2, 'two'), (null, 'none')) x (k, label) join facts f on f.k is not distinct from x.k`, windows: overKeys},

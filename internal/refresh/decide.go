@@ -204,8 +204,10 @@ func (r *run) narrow(ctx context.Context, w rewrite.Window, p *plan) (decision, 
 		case !source.Changed || s != nil && s.Unscanned:
 		case s == nil || source.Route < 0:
 			unproved = append(unproved, flowstate.Issue{Type: reasonNotNarrowable, Table: source.Name})
-		case len(source.Keys) > 0:
-			reached = append(reached, reach{s.Routes[source.Route].Keys, source.Keys})
+		default:
+			if to := (reach{s.Routes[source.Route].Keys, source.Keys}); !to.nowhere() {
+				reached = append(reached, to)
+			}
 		}
 	}
 	switch {

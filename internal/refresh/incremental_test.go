@@ -448,3 +448,23 @@ func TestAFunctionOfThePredicateIsPartOfTheDefinition(t *testing.T) {
 	s.refreshed("dst", "FULL_RECOMPUTE DEFINITION_CHANGED")
 	s.expect("select count(*) from dst", "2")
 }
+
+// A route that knows nothing of rows with NULL reaches all of them, also when it
+// leads to no key.
+func TestAChangeThatLeadsToNoKeyReachesTheRowsWithout(t *testing.T) {
+	t.Parallel()
+	s := newDatabase(t).connect()
+	s.must(
+		"create table shop (shop int, city text)",
+		"insert into shop values (1, 'a'), (2, 'b')",
+		"create table sale (shop int, amount int)",
+		"insert into sale select n % 2 + 1, n from generate_series(1, 100) n",
+		`create streaming table cities flow replace where true by name
+		 select city, count(*) as sales from sale left join shop using (shop) group by city`,
+		"analyze",
+		"insert into sale values (3, 1)")
+	s.refreshed("cities", "INCREMENTAL -")
+	s.expect("select sales from cities where city is null", "1")
+	s.must("delete from sale where shop = 3")
+	s.refreshed("cities", "INCREMENTAL -")
+}

@@ -29,6 +29,10 @@ func (r reach) byLeadingKey() reach {
 	return short
 }
 
+// nowhere reports that no row can have been touched. Without tuples that is not
+// so yet: what is not known of NULL may still have led to rows with it.
+func (r reach) nowhere() bool { return len(r.tuples) == 0 && narrowed(r.keys, nil) == "false" }
+
 func tuplesOf(reached []reach) (n int) {
 	for _, r := range reached {
 		n += len(r.tuples)
