@@ -6,8 +6,9 @@
 -- seen nor the snapshot of the last time that it fired: a change makes one
 -- refresh, even one that fails.
 
--- may_wake: NOTIFY would make a PREPARE TRANSACTION fail, and a queue that is
--- full everybody's. Who listens looks every few seconds then.
+-- may_wake says whether changes of sources notify: a PREPARE TRANSACTION would
+-- fail, and a queue that is full makes every transaction fail. Who listens looks
+-- every few seconds then.
 create function rwproxy.may_wake() returns boolean
 language sql volatile
 as $$
@@ -48,9 +49,9 @@ begin
     if stored.schedule ^@ 'TRIGGER ' and stored.view is not null then
         perform rwproxy.require_trackable(stored);
     end if;
-    if rwproxy.may_wake() then
-        perform pg_catalog.pg_notify('rwproxy', '');
-    end if;
+    -- Which keeps the transaction from being prepared: a schedule that begins up to
+    -- a minute later would be the worse surprise.
+    perform pg_catalog.pg_notify('rwproxy', '');
 end
 $$;
 
