@@ -326,7 +326,7 @@ func TestAJobOfABusyTableIsLeft(t *testing.T) {
 		t.Errorf("a job that was done: %v", err)
 	}
 	s.expect("select count(*) from rwproxy.refreshes where update_id = '"+job.UpdateID+"' and state = 'COMPLETED'", "1")
-	s.expect("select count(*) from pg_locks where locktype = 'advisory'", "0")
+	s.expect("select count(*) from rwproxy.refresh_lock", "0")
 }
 
 var _ refresh.Client = (*session)(nil)

@@ -190,5 +190,5 @@ func TestAStatementTimeoutIsAFailure(t *testing.T) {
 		t.Errorf("the canceled one: %v", err)
 	}
 	s.expect("select state, error from rwproxy.refreshes order by requested_at desc limit 1", "CANCELED canceled by postgres")
-	s.expect("select count(*) from pg_locks where locktype = 'advisory'", "0")
+	s.expect("select count(*) from rwproxy.refresh_lock", "0")
 }
