@@ -26,6 +26,28 @@ func TestASchedule(t *testing.T) {
 	}
 }
 
+// Whoever asks for a step without the proxy must not spoil the schedules of others.
+func TestAScheduleIsChecked(t *testing.T) {
+	t.Parallel()
+	s := connect(t, installed(t), "")
+	oid := s.dailyTable()
+	ctx := t.Context()
+	for _, text := range []string{
+		"", "x", "EVERY 281474976710656 WEEKS", "EVERY -1 DAYS", "EVERY 0 DAYS", "EVERY 100 DAYS", "CRON '0 0 0 * * ?'",
+		"TRIGGER ON UPDATE AT MOST EVERY INTERVAL x", "TRIGGER ON UPDATE AT MOST EVERY INTERVAL 1000000 YEARS",
+		"TRIGGER ON UPDATE AT MOST EVERY INTERVAL 9999999999 SECOND", "TRIGGER", "x\nEVERY 1 DAYS\nx",
+	} {
+		refused(t, flowstate.AddSchedule(ctx, s, oid, text), "23514", "violates check constraint")
+	}
+	for _, text := range []string{
+		"EVERY 72 HOURS", "EVERY 8 WEEKS", "CRON '0 0 0 * * ?' AT TIME ZONE '<+02>-02'", "TRIGGER ON UPDATE",
+		"TRIGGER ON UPDATE AT MOST EVERY INTERVAL 316224000 SECOND",
+	} {
+		ok(t, flowstate.AddSchedule(ctx, s, oid, text))
+		ok(t, flowstate.DropSchedule(ctx, s, oid))
+	}
+}
+
 func TestPropertiesAreSetAndUnsetOneByOne(t *testing.T) {
 	t.Parallel()
 	s := connect(t, installed(t), "")

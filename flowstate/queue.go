@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rwproxy/rwproxy/internal/pgdiag"
 	"github.com/rwproxy/rwproxy/internal/pgsession"
 )
 
@@ -105,7 +106,8 @@ func StartQueued(ctx context.Context, s pgsession.Session, target uint32, id str
 	}
 	r := &Request{Target: target, Where: row["where"].Text}
 	if err := json.Unmarshal([]byte(row["settings"].Text), &r.Settings); err != nil {
-		return nil, fmt.Errorf("settings of a queued refresh: %w", err)
+		// It was enqueued without rwproxy. Trying it again is of no use.
+		return nil, pgdiag.New("22023", "the settings of the refresh cannot be read").WithDetail(err.Error() + ".")
 	}
 	return r, nil
 }

@@ -11,7 +11,10 @@ create table rwproxy.streaming_table (
     properties jsonb not null,
     comment text,
     partition_by text[] not null,
-    schedule text,
+    -- The service reads it, so it is none that its owner makes up.
+    schedule text check (schedule ~ ('^(EVERY [1-9][0-9]? (HOURS|DAYS|WEEKS)'
+        || '|CRON ''.*'' AT TIME ZONE ''.*'''
+        || '|TRIGGER ON UPDATE( AT MOST EVERY INTERVAL [1-9][0-9]{0,8} SECOND)?)$')),
     created_at timestamptz not null default pg_catalog.clock_timestamp(),
     changed_at timestamptz not null default pg_catalog.clock_timestamp(),
 

@@ -107,8 +107,11 @@ func isClosed(code string) bool {
 	return false
 }
 
-// serve listens until its session is lost, or somebody else's turn begins.
-func (d *database) serve(ctx context.Context) error {
+// serve listens until its session is lost, or somebody else's turn begins. It
+// panics for nobody: what a database holds is its users', and an instance serves
+// others, too.
+func (d *database) serve(ctx context.Context) (err error) {
+	defer recoverTo(d.jobs.Logger.With(zap.String(keyDatabase, d.name)), &err)
 	if err := d.jobs.listeners.take(ctx, d.jobs.pokeAll); err != nil {
 		return err
 	}
@@ -145,7 +148,7 @@ func (d *database) serve(ctx context.Context) error {
 		if err := l.sleep(ctx, pause, d.poked); err != nil {
 			return err
 		}
-		if l.heard(installedPayload) {
+		if l.heardInstalled() {
 			if err := l.step(ctx, func(ctx context.Context) error { return d.begin(ctx, l) }); err != nil {
 				return err
 			}

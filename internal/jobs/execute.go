@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"errors"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/rwproxy/rwproxy/flowstate"
 	"github.com/rwproxy/rwproxy/internal/pgdiag"
 	"github.com/rwproxy/rwproxy/internal/pgsession"
+	"github.com/rwproxy/rwproxy/internal/refresh"
 )
 
 // execution is one job that this instance runs.
@@ -43,8 +45,25 @@ func (d *database) execute(job flowstate.Job) {
 	d.jobs.began(e)
 	defer goodbye(conn)
 	defer d.jobs.ended(e)
-	if err := d.jobs.Engine.RunQueued(ctx, e, job, e.retry); err != nil {
+	if err := e.run(ctx, d.jobs.Engine, job); err != nil {
 		log.Warn("refresh failed", zap.String(keyCode, pgdiag.Code(err))) // the message may hold data
+	}
+}
+
+func (e *execution) run(ctx context.Context, engine *refresh.Engine, job flowstate.Job) (err error) {
+	defer recoverTo(e.logger, &err)
+	return engine.RunQueued(ctx, e, job, e.retry)
+}
+
+// errPanic is what a panic is taken for.
+var errPanic = errors.New("internal error")
+
+// recoverTo ends a panic, as an error. A job's session is closed then, so that
+// the job is begun again, and given up in the end.
+func recoverTo(log *zap.Logger, err *error) {
+	if cause := recover(); cause != nil {
+		log.Error("panic", zap.Any("panic", cause), zap.ByteString("stack", debug.Stack()))
+		*err = errPanic
 	}
 }
 

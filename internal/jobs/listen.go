@@ -26,18 +26,20 @@ const (
 type listener struct {
 	pgsession.Session
 	conn     *pgx.Conn
-	notified bool            // since the last sleep
-	payloads map[string]bool // of the notifications since the last sleep
+	notified bool // since the last sleep
+	// installed is that a notification since the last sleep said so. Nothing
+	// else of what anybody may say is kept.
+	installed bool
 }
 
 // listen opens a session of the service that listens on a channel.
 func (j *Jobs) listen(ctx context.Context, database, channel string) (*listener, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	l := &listener{payloads: map[string]bool{}}
+	l := &listener{}
 	conn, err := j.Service.Connect(ctx, database, func(payload string) {
 		l.notified = true
-		l.payloads[payload] = true
+		l.installed = l.installed || payload == installedPayload
 	})
 	if err != nil {
 		return nil, err
@@ -85,10 +87,11 @@ func (l *listener) sleep(ctx context.Context, pause time.Duration, poked <-chan 
 	return nil
 }
 
-// heard reports whether a payload was among the notifications, and forgets it.
-func (l *listener) heard(payload string) bool {
-	heard := l.payloads[payload]
-	clear(l.payloads)
+// heardInstalled reports whether a notification said that the schema has been
+// brought up to date, and forgets it.
+func (l *listener) heardInstalled() bool {
+	heard := l.installed
+	l.installed = false
 	return heard
 }
 

@@ -30,6 +30,10 @@ var everyUnits = map[string]time.Duration{
 	"WEEKS": 7 * 24 * time.Hour,
 }
 
+// mostUnits is more than rewrite lets anybody set, and few enough for a
+// time.Duration.
+const mostUnits = 999
+
 // Parse reads a schedule as it is stored. An error of its cron expression is a
 // [*CronError], one of its time zone a [*ZoneError].
 func Parse(stored string) (Schedule, error) {
@@ -40,7 +44,7 @@ func Parse(stored string) (Schedule, error) {
 	}
 	if rest, ok := strings.CutPrefix(stored, everyWord); ok {
 		number, unit, _ := strings.Cut(rest, " ")
-		if n, err := strconv.Atoi(number); err == nil && n > 0 && everyUnits[unit] != 0 {
+		if n, err := strconv.Atoi(number); err == nil && n > 0 && n <= mostUnits && everyUnits[unit] != 0 {
 			return Schedule{every: time.Duration(n) * everyUnits[unit]}, nil
 		}
 	}

@@ -164,7 +164,7 @@ func TestEveryCountsFromItsAnchor(t *testing.T) {
 func TestWhatCannotBeReadIsAnError(t *testing.T) {
 	t.Parallel()
 	for _, stored := range []string{
-		"", "EVERY", "EVERY x DAYS", "EVERY 0 DAYS", "EVERY 1 DAY", "EVERY 99999999999999999999 DAYS", "TRIGGER ON UPDATE",
+		"", "EVERY", "EVERY x DAYS", "EVERY 0 DAYS", "EVERY 1 DAY", "EVERY 99999999999999999999 DAYS", "EVERY 281474976710656 WEEKS", "EVERY 16000 WEEKS", "TRIGGER ON UPDATE",
 		"CRON '0 0 0 * * ?'", "CRON",
 	} {
 		if s, err := Parse(stored); err == nil {
