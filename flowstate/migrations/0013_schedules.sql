@@ -130,7 +130,11 @@ begin
            last_trigger_at = least(s.last_trigger_at, moment),
            waits_since = least(s.waits_since, moment),
            computed_at = null
-     where greatest(s.set_at, s.computed_at, s.last_trigger_at, s.waits_since) > moment + step;
+     where s.table_id in (
+               select w.table_id
+                 from rwproxy.schedule w
+                where greatest(w.set_at, w.computed_at, w.last_trigger_at, w.waits_since) > moment + step
+                  for update skip locked);
     return pg_catalog.jsonb_build_object(
         'now', moment,
         'due', (
@@ -162,12 +166,26 @@ begin
 end
 $$;
 
--- decide_alone has one session at a time decide what is due, until its transaction ends.
--- The key is that of no table that can be refreshed.
+-- decide_alone has one session at a time decide what is due, until its transaction
+-- ends. The lock is one that nobody else may take: anybody can hold an advisory
+-- lock for ever.
 create function rwproxy.decide_alone() returns void
-language sql
+language plpgsql
 as $$
-    select pg_catalog.pg_advisory_xact_lock(1920430194, 'rwproxy.schedule'::regclass::oid::integer)
+begin
+    lock table rwproxy.database in share row exclusive mode;
+end
+$$;
+
+-- lock_schedule returns false while somebody's open transaction has changed the
+-- schedule. Whoever decides about all of them does not wait for it.
+create function rwproxy.lock_schedule(streaming_table uuid) returns boolean
+language plpgsql
+as $$
+begin
+    perform from rwproxy.schedule s where s.table_id = streaming_table for update skip locked;
+    return found;
+end
 $$;
 
 -- run_schedules stores next times, and enqueues the refreshes of the schedules
@@ -186,6 +204,7 @@ begin
         select r.run
           from pg_catalog.jsonb_array_elements(arguments -> 'runs') as r (run)
     loop
+        continue when not rwproxy.lock_schedule((run ->> 'id')::uuid);
         update rwproxy.schedule s
            set next_run_at = (run ->> 'next')::timestamptz,
                computed_at = moment
@@ -421,6 +440,7 @@ declare
     system text := rwproxy.system_identifier();
     again timestamptz;
     quiet boolean;
+    unseen boolean;
     trigger rwproxy.schedule;
     stored rwproxy.streaming_table;
     earliest timestamptz;
@@ -449,7 +469,12 @@ begin
             continue;
         end if;
         earliest := trigger.last_trigger_at + pg_catalog.substring(trigger.text, 'INTERVAL (.*)$')::interval;
-        if not rwproxy.has_unseen_change(stored, trigger, moment) then
+        unseen := rwproxy.has_unseen_change(stored, trigger, moment);
+        if (unseen or trigger.next_run_at is not null) and not rwproxy.lock_schedule(stored.id) then
+            again := least(again, moment + pause);
+            continue;
+        end if;
+        if not unseen then
             earliest := null;
         elsif earliest is null or earliest <= moment then
             earliest := null;

@@ -140,7 +140,9 @@ declare
     first_error text;
     states text[];
 begin
-    perform from rwproxy.update u where u.id = update_id and u.ended_at is null for update;
+    -- An open transaction that has asked for the same, or for a cancellation, holds
+    -- up nobody: whoever reads the queue next settles it.
+    perform from rwproxy.update u where u.id = update_id and u.ended_at is null for update skip locked;
     if not found then
         return;
     end if;

@@ -391,3 +391,20 @@ func TestWritersThatPrepareTheirTransactionsAreNotDisturbed(t *testing.T) {
 	f.must("begin", "insert into source values (7)", "prepare transaction 'one'", "commit prepared 'one'")
 	f.until("select exists (select from t where id = 7)", "t")
 }
+
+func TestAnOpenTransactionHoldsUpNobodyElse(t *testing.T) {
+	t.Parallel()
+	c := newCalendar(t, "create streaming table a trigger on update"+flow, "create streaming table b trigger on update"+flow,
+		"create streaming table nightly schedule cron '0 30 2 * * ?' at time zone 'UTC'"+flow)
+	c.fires("00:00:00")
+	c.queued("00:00:00", 0)
+	other := connect(t, c.url)
+	alter := `insert into rwproxy.request (step, arguments) values ('alter_table', jsonb_build_object(
+		'action', 'alter_schedule', 'target', '%s'::regclass::oid::bigint, 'schedule', '%s'))`
+	other.must("begin", fmt.Sprintf(alter, "a", "TRIGGER ON UPDATE AT MOST EVERY INTERVAL 60 SECOND"),
+		fmt.Sprintf(alter, "nightly", "EVERY 1 DAYS"))
+	c.must("insert into source values (2)")
+	c.fires("02:30:01", "b")
+	other.must("rollback")
+	c.fires("02:30:02", "a nightly")
+}
