@@ -187,6 +187,7 @@ func TestTheCompatibilityFunctionsReturnWhatDatabricksReturns(t *testing.T) {
 		`2-1L`:                    "1",
 		`'a' 'b'`:                 "ab",
 		`'a' 'b' <=> 'a' 'b' 'c'`: "f",
+
 		`date '2024' '-01-31' <=> date '2024-01-31'`:        "t",
 		`'100' rlike '^1' '0+$'`:                            "t",
 		`'ab' like any ('a' '%')`:                           "t",
@@ -195,6 +196,7 @@ func TestTheCompatibilityFunctionsReturnWhatDatabricksReturns(t *testing.T) {
 		`(select some(x > 4) from generate_series(1, 5) x)`: "t",
 		`(select any(x > 5) from generate_series(1, 5) x)`:  "f",
 		`3 = any (array[1, 3])`:                             "t",
+
 		`(select count(a, b) from (values (1, 2), (null, 1), (3, null), (1, 2)) v (a, b))`:                   "2",
 		`(select count(distinct a, b) from (values (1, 2), (null, 1), (3, null), (1, 2)) v (a, b))`:          "1",
 		`(select approx_count_distinct(x) from (values (1), (1), (2), (2), (3)) v (x))`:                      "3",
