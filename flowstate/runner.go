@@ -41,6 +41,7 @@ type runnerFacts struct {
 	Exists   bool // the runner
 	Safe     bool // it has the rights of the role only
 	MayMake  bool // the service may make one
+	Super    bool // the role is a superuser
 	Version  int
 	Identity string // of the cluster
 }
@@ -120,7 +121,7 @@ func (s *Service) ensureRunner(ctx context.Context, database, role string, renew
 		case facts.Exists && !renew:
 			return nil
 		case !facts.MayMake:
-			return s.mayNotBecome(role, facts.Version)
+			return s.mayNotBecome(role, facts)
 		}
 		err = s.makeRunner(ctx, conn, r, renew)
 		for n := 1; n < makeAttempts && inTheWay(err); n++ {
@@ -155,6 +156,10 @@ func (s *Service) makeRunner(ctx context.Context, conn *pgx.Conn, r runner, rene
 		clause = rewrite.QuoteLiteral(verifier)
 	}
 	err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		// A client may hold locks of the role, and waits for this.
+		if _, err := tx.Exec(ctx, "set local lock_timeout = '10s'"); err != nil {
+			return err
+		}
 		if _, err := tx.Exec(ctx, runnerLock); err != nil {
 			return err
 		}
@@ -175,7 +180,7 @@ func (s *Service) makeRunner(ctx context.Context, conn *pgx.Conn, r runner, rene
 	})
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) && refused.Code == "42501" {
-		d := s.mayNotBecome(r.role, 0)
+		d := s.mayNotBecome(r.role, runnerFacts{})
 		return d.WithDetail(refused.Message + ".")
 	}
 	return err
@@ -205,15 +210,21 @@ func DropRunners(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-func (s *Service) mayNotBecome(role string, version int) *pgdiag.Diagnostic {
+// mayNotBecome is about a role that the service cannot make a runner for.
+// Without facts the server has refused it by itself.
+func (s *Service) mayNotBecome(role string, facts runnerFacts) *pgdiag.Diagnostic {
 	d := pgdiag.New("42501", fmt.Sprintf("rwproxy may not run refreshes as role %q", role)).
 		WithDetail(fmt.Sprintf("Its service role %q would have to make the login %s<oid> for it.", s.config.User, runnerPrefix))
 	service, member := rewrite.QuoteIdentifier(s.config.User), rewrite.QuoteIdentifier(role)
 	const createRole = 160000 // from this version on CREATEROLE alone does not do
-	if version != 0 && version < createRole {
-		return d.WithHint(fmt.Sprintf("ALTER ROLE %s CREATEROLE, or leave ASYNC out.", service))
+	switch {
+	case facts.Super:
+		return d.WithDetail("It is a superuser, whom only a superuser can act for.").
+			WithHint("Use a role that is none: it runs what it asks for itself, and the schedules of the tables that ALTER TABLE ... OWNER TO gives it.")
+	case facts.Version != 0 && facts.Version < createRole:
+		return d.WithHint(fmt.Sprintf("ALTER ROLE %s CREATEROLE.", service))
 	}
-	return d.WithHint(fmt.Sprintf("ALTER ROLE %s CREATEROLE and GRANT %s TO %s WITH ADMIN OPTION, or leave ASYNC out.", service, member, service))
+	return d.WithHint(fmt.Sprintf("ALTER ROLE %s CREATEROLE and GRANT %s TO %s WITH ADMIN OPTION.", service, member, service))
 }
 
 func notAsMade(name, role string) error {

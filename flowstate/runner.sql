@@ -11,6 +11,7 @@ select r.oid,
               and not r.rolsuper
               and (current_setting('server_version_num')::integer < 160000
                    or pg_has_role(service.oid, r.oid, 'MEMBER WITH ADMIN OPTION')),
+       r.rolsuper,
        current_setting('server_version_num')::integer,
        (select system_identifier::text from pg_control_system())
   from pg_roles r

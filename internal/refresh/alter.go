@@ -25,6 +25,11 @@ func (e *Engine) alterStreamingTable(ctx context.Context, c Client, st *rewrite.
 		if err := alter(ctx, c, st, target); err != nil {
 			return err
 		}
+		if set, is := st.Action.(rewrite.SetSchedule); is {
+			if err := e.mayRunFor(ctx, c, target.Owner, rewrite.CharPosition(st.Text, set.Schedule.Offset)); err != nil {
+				return err
+			}
+		}
 		return notifyAll(ctx, c, st.Notices)
 	})
 }

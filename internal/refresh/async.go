@@ -57,7 +57,11 @@ func (e *Engine) checkRunner(ctx context.Context, c Client) error {
 	if err != nil {
 		return err
 	}
-	return e.service.CheckRunner(ctx, c.Database(), rows[0][0].Text)
+	return pgdiag.Edited(e.service.CheckRunner(ctx, c.Database(), rows[0][0].Text), func(d *pgdiag.Diagnostic) {
+		if d.Code == "42501" {
+			d.Hint += " Or leave ASYNC out."
+		}
+	})
 }
 
 // request is what the run is to do, once it has been checked as far as that can

@@ -64,6 +64,9 @@ func (e *Engine) createNew(ctx context.Context, c Client, st *rewrite.CreateStre
 		if err != nil {
 			return err
 		}
+		if err := e.mayRunOwn(ctx, c, st); err != nil {
+			return err
+		}
 		if err := flowstate.Create(ctx, c, *table); err != nil {
 			return atTrigger(err, st.Text, st.Schedule)
 		}

@@ -49,6 +49,11 @@ func (e *Engine) replaceTable(ctx context.Context, c Client, st *rewrite.CreateS
 		if err := e.redefine(ctx, run.frame, st, target, settings); err != nil {
 			return err
 		}
+		if st.Schedule != nil {
+			if err := e.mayRunFor(ctx, c, target.Owner, rewrite.CharPosition(st.Text, st.Schedule.Offset)); err != nil {
+				return err
+			}
+		}
 		if err := noticeStoredOnly(ctx, c, st); err != nil {
 			return err
 		}

@@ -115,3 +115,26 @@ func atTrigger(err error, statement string, typed *rewrite.Schedule) error {
 		}
 	})
 }
+
+// mayRunFor refuses a schedule or a trigger of a table whose owner the service
+// may not act for: none of its refreshes would run. A role that the client's
+// transaction creates is not known yet, and is looked at when one is to run.
+func (e *Engine) mayRunFor(ctx context.Context, c Client, owner string, position int) error {
+	err := e.service.CheckRunner(ctx, c.Database(), owner)
+	if pgdiag.Code(err) == "42704" {
+		return nil
+	}
+	return placed(err, position)
+}
+
+// mayRunOwn is mayRunFor for a table that the client creates.
+func (e *Engine) mayRunOwn(ctx context.Context, c Client, st *rewrite.CreateStreamingTable) error {
+	if st.Schedule == nil {
+		return nil
+	}
+	rows, err := c.Query(ctx, "select current_user")
+	if err != nil {
+		return err
+	}
+	return e.mayRunFor(ctx, c, rows[0][0].Text, rewrite.CharPosition(st.Text, st.Schedule.Offset))
+}
