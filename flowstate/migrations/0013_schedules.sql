@@ -418,9 +418,11 @@ begin
         perform pg_catalog.pg_advisory_unlock(1920430194, -1);
         update rwproxy.capture c set wakes_since = pg_catalog.pg_current_xact_id() where c.wakes;
         return true;
-    elsif not quiet and news and pg_catalog.clock_timestamp() - looked_at < pause then
-        -- Another session may have it.
-        return pg_catalog.pg_try_advisory_lock(1920430194, -1);
+    elsif not quiet and news and pg_catalog.clock_timestamp() - looked_at < 1.5 * pause then
+        -- Or another session has the lock, and this one looks as long as changes
+        -- come, in case that one ends.
+        perform pg_catalog.pg_try_advisory_lock(1920430194, -1);
+        return true;
     end if;
     return quiet;
 end

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"strings"
 	"math/rand/v2"
 	"time"
 
@@ -39,7 +40,10 @@ type try struct {
 // readQueue enqueues what is due, reads what is ready, and returns how long
 // the queue may then be left alone.
 func (d *database) readQueue(ctx context.Context, s pgsession.Session) (time.Duration, error) {
-	due, looked := d.enqueueDue(ctx, s)
+	due, looked, err := d.enqueueDue(ctx, s)
+	if err != nil {
+		return 0, err
+	}
 	limit := 2*d.jobs.MaxRefreshes + d.occupied()
 	queue, err := flowstate.ReadQueue(ctx, s, limit)
 	if err != nil {
@@ -71,18 +75,22 @@ func (d *database) readQueue(ctx context.Context, s pgsession.Session) (time.Dur
 
 // enqueueDue enqueues what is due by a schedule or a trigger, and returns when
 // something will be next. Refreshes that are in the queue do not depend on it:
-// it reports whether it could.
-func (d *database) enqueueDue(ctx context.Context, s pgsession.Session) (next time.Time, looked bool) {
-	next, err := scheduler{jitter: d.jobs.ScheduleJitter, unreadable: d.unreadable}.enqueueDue(ctx, s)
-	switch {
-	case pgdiag.Code(err) != "":
-		if d.unscheduled.begins(err) {
-			d.jobs.Logger.Error("schedules and triggers not looked at", zap.String(keyDatabase, d.name), because(err))
+// an error that leaves the session as it is is told, and looked is false.
+func (d *database) enqueueDue(ctx context.Context, s pgsession.Session) (next time.Time, looked bool, err error) {
+	next, err = scheduler{jitter: d.jobs.ScheduleJitter, unreadable: d.unreadable}.enqueueDue(ctx, s)
+	switch code := pgdiag.Code(err); {
+	case err == nil:
+		if d.unscheduled.over() {
+			d.jobs.Logger.Info("schedules and triggers looked at again", zap.String(keyDatabase, d.name))
 		}
-	case err == nil && d.unscheduled.over():
-		d.jobs.Logger.Info("schedules and triggers looked at again", zap.String(keyDatabase, d.name))
+		return next, true, nil
+	case code == "" || strings.HasPrefix(code, "57") || strings.HasPrefix(code, "08"):
+		return next, false, err
 	}
-	return next, err == nil
+	if d.unscheduled.begins(err) {
+		d.jobs.Logger.Error("schedules and triggers not looked at", zap.String(keyDatabase, d.name), because(err))
+	}
+	return next, false, nil
 }
 
 func (d *database) unreadable(table string, err error) {

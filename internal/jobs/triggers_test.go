@@ -54,15 +54,14 @@ func (c *calendar) work(job flowstate.Job) {
 }
 
 // calm looks until changes notify again, and returns when to look next then.
-func (c *calendar) calm(at string) string {
+// Until then a look is wanted every two seconds.
+func (c *calendar) calm(at string) (next string) {
 	c.t.Helper()
-	soon := c.look(at)
-	for range 3 {
-		if next := c.look(at); next != soon {
-			return next
-		}
-	}
-	return soon
+	eventually(c.t, "changes notify again", func() bool {
+		next = c.look(at)
+		return next != c.at.Add(2*time.Second).Format("2006-01-02 15:04:05.999")
+	})
+	return next
 }
 
 func sorted(words string) string {
