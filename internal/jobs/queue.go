@@ -2,8 +2,8 @@ package jobs
 
 import (
 	"context"
-	"strings"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
