@@ -34,7 +34,7 @@ type CaptureSource struct {
 // Tracking says whether the changes of a table are recorded.
 type Tracking struct {
 	OID      uint32
-	Name     string // with its schema, quoted where needed
+	Name     string // with its schema, quoted where needed; "" if its transaction has not committed
 	Tracked  bool
 	Obstacle string // why not, as one clause: "it is a foreign table"
 	Hint     string // the way out, as a sentence

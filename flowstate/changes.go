@@ -18,6 +18,8 @@ type Changes struct {
 	Proof             json.RawMessage // [StoredProof].Detail, nil unless it has this Fingerprint
 	Sources           []SourceChanges // every table that the view reads, through views too
 	TargetTracked     bool            // writes to the target are recorded
+	TargetObstacle    string          // why not, as one clause
+	TargetHint        string          // the way out, as a sentence; "" if the next refresh may find one
 	TargetUnrecorded  bool            // they are not, although they could be
 	// External is a relation as SQL, "" if it is empty: the columns of the
 	// predicate, under their own names, of the target's rows that others than
@@ -33,6 +35,7 @@ type SourceChanges struct {
 	Name     string // with its schema, quoted where needed
 	Tracked  bool   // every change since the last refresh is recorded
 	Obstacle string // why not, as one clause
+	Hint     string // the way out, as a sentence; "" if the next refresh may find one
 	// Unrecorded reports that changes are not recorded, although they could be.
 	Unrecorded bool
 	Changed    bool
@@ -77,7 +80,8 @@ func ReadChanges(ctx context.Context, s pgsession.Session, target uint32, id str
 		Fingerprint       string          `json:"fingerprint"`
 		CursorFingerprint string          `json:"cursor_fingerprint"`
 		Proof             json.RawMessage `json:"proof"`
-		TargetTracked     bool            `json:"target_tracked"`
+		TargetObstacle    *string         `json:"target_obstacle"`
+		TargetHint        string          `json:"target_hint"`
 		TargetUnrecorded  bool            `json:"target_unrecorded"`
 		External          string          `json:"external"`
 		ExternalUnknown   bool            `json:"external_unknown"`
@@ -85,6 +89,7 @@ func ReadChanges(ctx context.Context, s pgsession.Session, target uint32, id str
 			OID        uint32   `json:"oid"`
 			Name       string   `json:"name"`
 			Obstacle   *string  `json:"obstacle"`
+			Hint       string   `json:"hint"`
 			Unrecorded bool     `json:"unrecorded"`
 			Rows       int64    `json:"rows"`
 			Route      int      `json:"route"`
@@ -99,10 +104,14 @@ func ReadChanges(ctx context.Context, s pgsession.Session, target uint32, id str
 		ClusterChanged:    read.ClusterChanged,
 		Fingerprint:       read.Fingerprint,
 		CursorFingerprint: read.CursorFingerprint,
-		TargetTracked:     read.TargetTracked,
+		TargetTracked:     read.TargetObstacle == nil,
+		TargetHint:        read.TargetHint,
 		TargetUnrecorded:  read.TargetUnrecorded,
 		External:          read.External,
 		ExternalUnknown:   read.ExternalUnknown,
+	}
+	if read.TargetObstacle != nil {
+		c.TargetObstacle = *read.TargetObstacle
 	}
 	if string(read.Proof) != "null" {
 		c.Proof = read.Proof
@@ -112,6 +121,7 @@ func ReadChanges(ctx context.Context, s pgsession.Session, target uint32, id str
 			OID:        source.OID,
 			Name:       source.Name,
 			Tracked:    source.Obstacle == nil,
+			Hint:       source.Hint,
 			Unrecorded: source.Unrecorded,
 			Changed:    source.Rows > 0,
 			Rows:       source.Rows,

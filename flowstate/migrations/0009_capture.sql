@@ -754,7 +754,6 @@ begin
     perform rwproxy.require_service(caller);
     if not exists (select from pg_catalog.pg_class c where c.oid = relation) then
         return pg_catalog.jsonb_build_object(
-            'name', relation::text,
             'obstacle', 'it was created in a transaction that has not committed',
             'hint', 'The first refresh after the commit records its changes.');
     end if;

@@ -253,6 +253,21 @@ begin
 end
 $$;
 
+-- capture_hindrance says why changes of a relation cannot be logged for a flow
+-- as things are, and the way out: null when they can.
+create function rwproxy.capture_hindrance(flow_view oid, relation oid, out obstacle text, out hint text)
+language sql stable
+as $$
+    select coalesce(o.obstacle, r.obstacle),
+           case
+               when o.obstacle is null then r.hint
+               else o.hint
+           end
+      from rwproxy.capture_obstacle(relation) o
+     cross join rwproxy.capture_refusal(
+           (select pg_catalog.pg_get_userbyid(v.relowner) from pg_catalog.pg_class v where v.oid = flow_view), relation) r
+$$;
+
 -- tracking_obstacle says why not every change of a relation since a cursor is
 -- logged for a flow: null when it is. Without a cursor it is about the changes
 -- from now on.
@@ -270,7 +285,8 @@ begin
       from rwproxy.capture_need n
      where n.view = flow_view and n.relation = rwproxy.capture_root(tracking_obstacle.relation);
     return case
-        when not found then 'its changes are not recorded'
+        when not found
+            then coalesce((rwproxy.capture_hindrance(flow_view, relation)).obstacle, 'its changes are not recorded')
         when not rwproxy.captured(need.relation) then 'its triggers are not those that record changes'
         when not pg_catalog.pg_visible_in_snapshot(need.installed, since)
             then 'its changes were not recorded at the last refresh'
@@ -503,6 +519,7 @@ begin
         'oid', relation::bigint,
         'name', relation::regclass,
         'obstacle', obstacle,
+        'hint', case when obstacle is not null then (rwproxy.capture_hindrance(flow_view, relation)).hint end,
         'unrecorded', obstacle is not null and rwproxy.unrecorded(flow_view, relation),
         'rows', logged,
         'route', -1,
@@ -623,6 +640,7 @@ declare
     proved rwproxy.proof;
     need rwproxy.capture_need;
     external record;
+    target_obstacle text;
     sources jsonb;
     changes jsonb;
     digits text := pg_catalog.current_setting('extra_float_digits');
@@ -670,6 +688,9 @@ begin
     end if;
     perform pg_catalog.set_config('extra_float_digits', digits, true);
 
+    target_obstacle := coalesce(
+        rwproxy.tracking_obstacle(stored.view, stored.target, since),
+        case when need.view is null then 'its changes are not recorded' end);
     changes := pg_catalog.jsonb_build_object(
         'has_cursor', stored.cursor is not null,
         'cluster_changed', stored.cursor is not null and since is null,
@@ -677,8 +698,10 @@ begin
         'cursor_fingerprint', coalesce(stored.cursor_fingerprint, ''),
         'proof', proved.detail,
         'sources', coalesce(sources, '[]'),
-        'target_tracked', need.view is not null
-            and rwproxy.tracking_obstacle(stored.view, stored.target, since) is null,
+        'target_obstacle', target_obstacle,
+        'target_hint', case
+            when target_obstacle is not null then (rwproxy.capture_hindrance(stored.view, stored.target)).hint
+        end,
         'external', coalesce(external.relation, ''),
         'external_unknown', external.unknown,
         'target_unrecorded', rwproxy.unrecorded(stored.view, stored.target));
@@ -688,11 +711,13 @@ begin
             'proof', null,
             'external', '',
             'external_unknown', true,
-            'target_tracked', false,
+            'target_obstacle', 'the client''s encoding is not UTF8',
+            'target_hint', null,
             'sources', (
                 select pg_catalog.jsonb_agg(s.source || pg_catalog.jsonb_build_object(
                            'name', s.source ->> 'oid',
                            'obstacle', 'the client''s encoding is not UTF8',
+                           'hint', null,
                            'route', -1,
                            'keys', '[]'::jsonb))
                   from pg_catalog.jsonb_array_elements(changes -> 'sources') as s (source)));

@@ -23,6 +23,7 @@ const (
 	reasonPriorVolatile     = "PRIOR_REPLACE_WHERE_NOT_DETERMINISTIC"
 	reasonClusterChanged    = "CLUSTER_CHANGED"    // the last refresh ran in another database cluster
 	reasonDefinitionChanged = "DEFINITION_CHANGED" // of the flow, or of what it reads
+	reasonTargetNotTracked  = "TARGET_NOT_TRACKED" // whether somebody else wrote to the window is not known
 	reasonExternalChange    = "EXTERNAL_CHANGE_IN_REPLACE_WINDOW"
 	reasonSourceNotTracked  = "SOURCE_NOT_TRACKED" // what changed in a source is not recorded
 	reasonQueryVolatile     = "QUERY_NOT_DETERMINISTIC"
@@ -43,6 +44,11 @@ func (r *run) decide(ctx context.Context, w rewrite.Window, p *plan) (decision, 
 	}
 	if r.definitionChanged(p.changes) {
 		return recompute(reasonDefinitionChanged), nil
+	}
+	if !p.changes.TargetTracked {
+		return recompute(reasonTargetNotTracked, flowstate.Issue{
+			Type: reasonTargetNotTracked, Table: r.target.Schema + "." + r.target.Name,
+		}), nil
 	}
 	if p.changes.CursorFingerprint != p.changes.Fingerprint {
 		return rewritten(p.changes), nil
@@ -147,7 +153,7 @@ func (r *run) definitionChanged(changes *flowstate.Changes) bool {
 // rewritten is the decision for tables whose files have been replaced, as
 // TRUNCATE does, which is logged, and ALTER TABLE, which is not.
 func rewritten(changes *flowstate.Changes) decision {
-	if !changes.TargetTracked || changes.ExternalUnknown {
+	if changes.ExternalUnknown {
 		return recompute(reasonExternalChange)
 	}
 	var truncated []flowstate.Issue
@@ -165,7 +171,7 @@ func rewritten(changes *flowstate.Changes) decision {
 // changedExternally reports that somebody else than a refresh has written rows
 // of the window since the last one.
 func (r *run) changedExternally(ctx context.Context, w rewrite.Window, changes *flowstate.Changes) (bool, error) {
-	if !changes.TargetTracked || changes.ExternalUnknown {
+	if changes.ExternalUnknown {
 		return true, nil
 	}
 	if changes.External == "" {

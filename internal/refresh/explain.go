@@ -24,6 +24,7 @@ type explanation struct {
 	Apply     string              `json:"Apply,omitempty"`
 	Rows      *float64            `json:"Estimated Rows,omitempty"`
 	WindowOf  *float64            `json:"Estimated Rows Of Window,omitempty"`
+	Untracked string              `json:"Target Not Tracked,omitempty"`
 	Sources   []sourceExplanation `json:"Sources"`
 	SQL       []string            `json:"SQL"`
 }
@@ -81,7 +82,7 @@ func (r *run) explanation(ctx context.Context) (*explanation, error) {
 	p := r.plan
 	e := &explanation{
 		Target: r.target.Schema + "." + r.target.Name, Technique: p.technique, Reason: p.reason, Issues: p.about(),
-		Window: p.window, Applied: p.applied(), SQL: []string{},
+		Window: p.window, Applied: p.applied(), Untracked: p.changes.TargetObstacle, SQL: []string{},
 	}
 	for _, s := range p.changes.Sources {
 		e.Sources = append(e.Sources, r.sourceExplanation(s))
@@ -195,6 +196,9 @@ func (e *explanation) lines() []string {
 	add("Apply", e.Apply)
 	if e.Rows != nil {
 		add("Estimated Rows", fmt.Sprintf("%.0f of %.0f", *e.Rows, *e.WindowOf))
+	}
+	if e.Untracked != "" {
+		add("Target "+e.Target, "not tracked: "+e.Untracked)
 	}
 	for _, s := range e.Sources {
 		add("Source "+s.Table, s.line())

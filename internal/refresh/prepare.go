@@ -29,10 +29,10 @@ func (r *run) readChanges(ctx context.Context) (*flowstate.Changes, error) {
 	case err != nil || r.prepared || !unprepared(changes):
 		return changes, err
 	case r.restartable:
-		r.targetUnrecorded = changes.TargetUnrecorded
+		r.found = changes
 		return nil, errUnprepared
 	}
-	r.targetUnrecorded = changes.TargetUnrecorded
+	r.found = changes
 	if err := r.prepare(ctx); err != nil {
 		return nil, err
 	}
@@ -99,14 +99,37 @@ func (r *run) capture(ctx context.Context, proved provedFlow) error {
 		return err
 	}
 	sources := proved.captured()
-	if r.targetUnrecorded {
+	if r.found.TargetUnrecorded {
 		sources = append(sources, flowstate.CaptureSource{OID: r.target.OID, Columns: r.selecting})
 	}
 	flow := r.target.Table.Flow
 	r.tracking, err = r.engine.service.EnsureCapture(ctx, r.client.Database(), flowstate.CaptureRequest{
 		View: flow.ViewOID, Author: flow.ViewOwner, ClientPID: pid, Sources: sources,
 	})
+	for i := range r.tracking {
+		r.seeUncommitted(&r.tracking[i])
+	}
 	return err
+}
+
+// seeUncommitted adds what only the client's transaction knows of a table that
+// it has created.
+func (r *run) seeUncommitted(t *flowstate.Tracking) {
+	if t.Name != "" {
+		return
+	}
+	var obstacle, hint string
+	if t.OID == r.target.OID {
+		t.Name, obstacle, hint = r.target.Schema+"."+r.target.Name, r.found.TargetObstacle, r.found.TargetHint
+	}
+	for _, s := range r.found.Sources {
+		if s.OID == t.OID {
+			t.Name, obstacle, hint = s.Name, s.Obstacle, s.Hint
+		}
+	}
+	if hint != "" { // it is in the way after the commit, too
+		t.Obstacle, t.Hint = obstacle, hint
+	}
 }
 
 // predicateColumns are the columns of the target that the predicate depends on.

@@ -38,8 +38,8 @@ type run struct {
 	restartable bool // its transaction may be begun again
 	tracking    []flowstate.Tracking
 
-	selecting        []string // the columns that the flow's predicate depends on, once prepared
-	targetUnrecorded bool     // writes of others to the target are not recorded
+	selecting []string           // the columns that the flow's predicate depends on, once prepared
+	found     *flowstate.Changes // what made the run prepare the flow
 }
 
 func newRun(e *Engine, c Client, kind flowstate.Kind) *run {
