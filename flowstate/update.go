@@ -43,7 +43,7 @@ type UpdateRefresh struct {
 
 // StartUpdate records an update for the session's role, queues its refreshes
 // unless it is only to be validated, and returns its id, a UUID. Errors: 55006
-// while another update of the database is active, and as [Enqueue].
+// while another update of the API is active, and as [Enqueue].
 func StartUpdate(ctx context.Context, s pgsession.Session, u Update) (id string, err error) {
 	// A JSON document is built of texts that are valid UTF-8: they came in one.
 	parameters, err := json.Marshal(u.Parameters.withoutNil())

@@ -71,7 +71,7 @@ func TestAnUpdateRunsItsRefreshesInOrder(t *testing.T) {
 	_, err := flowstate.StartUpdate(t.Context(), s, flowstate.Update{
 		Cause: "API_CALL", Refreshes: []flowstate.UpdateRefresh{{Request: flowstate.Request{Target: oids[0], Kind: flowstate.KindWindow}}},
 	})
-	refused(t, err, "55006", "an update of this database is active")
+	refused(t, err, "55006", "another update of the API is active in this database")
 	for i, want := range []string{"RUNNING:COMPLETED QUEUED QUEUED", "RUNNING:COMPLETED COMPLETED QUEUED", "COMPLETED:COMPLETED COMPLETED COMPLETED"} {
 		jobs := s.readQueue().Ready
 		if len(jobs) != 1 || jobs[0].Target != oids[i] || jobs[0].UpdateID != id || jobs[0].Cause != flowstate.CauseAPI {

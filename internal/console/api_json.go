@@ -6,18 +6,17 @@ import "encoding/json"
 // something here. Times are milliseconds since 1970, or RFC 3339 in UTC with
 // milliseconds, as that API has them.
 
-// startUpdateRequest is the body of POST …/updates. Fields that are not listed
-// are ignored: clients send some that are about clusters.
+// startUpdateRequest is the body of POST …/updates.
 type startUpdateRequest struct {
-	Cause                    string            `json:"cause"`
-	FullRefresh              bool              `json:"full_refresh"`
-	FullRefreshSelection     []string          `json:"full_refresh_selection"`
-	RefreshSelection         []string          `json:"refresh_selection"`
-	ReplaceWhereOverrides    []overrideRequest `json:"replace_where_overrides"`
-	ValidateOnly             bool              `json:"validate_only"`
-	ResetCheckpointSelection []string          `json:"reset_checkpoint_selection"`
-	Parameters               map[string]string `json:"parameters"`
-	RewindSpec               json.RawMessage   `json:"rewind_spec"`
+	cause                    string
+	fullRefresh              bool
+	fullRefreshSelection     []string
+	refreshSelection         []string
+	replaceWhereOverrides    []overrideRequest
+	validateOnly             bool
+	resetCheckpointSelection []string
+	parameters               map[string]string
+	rewindSpec               json.RawMessage
 }
 
 type overrideRequest struct {
@@ -56,6 +55,7 @@ type updateInfo struct {
 	RefreshSelection     []string      `json:"refresh_selection,omitempty"`
 	FullRefreshSelection []string      `json:"full_refresh_selection,omitempty"`
 	ValidateOnly         bool          `json:"validate_only"`
+	Error                string        `json:"error,omitempty"` // not in the SDK's type
 }
 
 type updateStateInfo struct {

@@ -3,12 +3,8 @@ package console
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"io"
 	"net/http"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/rwproxy/rwproxy/internal/pgsession"
@@ -27,13 +23,9 @@ select u.update_id,
        pg_catalog.to_json(u.full_refresh_selection),
        u.validate_only,
        pg_catalog.floor(1000 * extract(epoch from u.requested_at)),
-       pg_catalog.to_char(u.requested_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
+       pg_catalog.to_char(u.requested_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
+       u.error
   from rwproxy.updates u`
-
-// startCauses are the causes that a client may give.
-var startCauses = []string{
-	"API_CALL", "INFRASTRUCTURE_MAINTENANCE", "JOB_TASK", "RETRY_ON_FAILURE", "SCHEMA_CHANGE", "SERVICE_UPGRADE", "USER_ACTION",
-}
 
 // causes are those of refreshes that were not started here, in the words of the
 // API.
@@ -68,58 +60,19 @@ func (a *api) startUpdate(ctx context.Context, c *caller, r *http.Request) (any,
 
 func (b *startUpdateRequest) update() refresh.Update {
 	u := refresh.Update{
-		Cause:                b.Cause,
-		FullRefresh:          b.FullRefresh,
-		RefreshSelection:     b.RefreshSelection,
-		FullRefreshSelection: b.FullRefreshSelection,
-		ValidateOnly:         b.ValidateOnly,
+		Cause:                b.cause,
+		FullRefresh:          b.fullRefresh,
+		RefreshSelection:     b.refreshSelection,
+		FullRefreshSelection: b.fullRefreshSelection,
+		ValidateOnly:         b.validateOnly,
 	}
 	if u.Cause == "" {
 		u.Cause = "API_CALL"
 	}
-	for _, o := range b.ReplaceWhereOverrides {
+	for _, o := range b.replaceWhereOverrides {
 		u.Overrides = append(u.Overrides, refresh.Override{FlowName: o.FlowName, Predicate: o.PredicateOverride})
 	}
 	return u
-}
-
-// readStartUpdate reads the body of a call; an empty one asks for nothing in
-// particular.
-func readStartUpdate(r *http.Request) (*startUpdateRequest, error) {
-	text, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxBodyBytes))
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		return nil, &apiError{status: http.StatusRequestEntityTooLarge, code: codeInvalid, message: "the body is larger than " + strconv.Itoa(maxBodyBytes) + " bytes"}
-	case err != nil:
-		return nil, &apiError{status: http.StatusBadRequest, code: codeMalformed, message: "the body could not be read", cause: err}
-	}
-	var body startUpdateRequest
-	if len(strings.TrimSpace(string(text))) > 0 {
-		if err := json.Unmarshal(text, &body); err != nil {
-			return nil, &apiError{status: http.StatusBadRequest, code: codeMalformed, message: "the body is not the JSON of an update: " + err.Error()}
-		}
-	}
-	return &body, body.check()
-}
-
-func (b *startUpdateRequest) check() error {
-	switch {
-	case b.Cause != "" && !slices.Contains(startCauses, b.Cause):
-		return invalid("cause: not one of " + strings.Join(startCauses, ", "))
-	case len(b.ResetCheckpointSelection) > 0:
-		return invalid("reset_checkpoint_selection: a REPLACE WHERE flow has no checkpoint")
-	case len(b.Parameters) > 0:
-		return invalid("parameters: flows have none")
-	case len(b.RewindSpec) > 0 && string(b.RewindSpec) != "null":
-		return invalid("rewind_spec: not supported")
-	}
-	for _, o := range b.ReplaceWhereOverrides {
-		if o.FlowName == "" || strings.TrimSpace(o.PredicateOverride) == "" {
-			return invalid("replace_where_overrides: each needs a flow_name and a predicate_override")
-		}
-	}
-	return nil
 }
 
 // getUpdate is GET …/updates/{update_id}.
@@ -207,6 +160,7 @@ func (s *session) update(row pgsession.Row) (updateInfo, error) {
 		Mode:         "DEFAULT",
 		FullRefresh:  row[3].Text == "t",
 		ValidateOnly: row[6].Text == "t",
+		Error:        row[9].Text,
 	}
 	if cause, ours := causes[u.Cause]; ours {
 		u.Cause = cause

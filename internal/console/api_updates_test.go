@@ -40,7 +40,7 @@ func anUpdateIsStartedAndStopped(t *testing.T, w *world) {
 		t.Errorf("pipeline %s", a.text)
 	}
 	a := w.refused(t, bearer(w.token), "POST", path, "", http.StatusConflict, codeConflict)
-	if !strings.HasPrefix(a.string("message"), "an update of this database is active") {
+	if !strings.HasPrefix(a.string("message"), "another update of the API is active in this database") {
 		t.Errorf("message %q", a.string("message"))
 	}
 
@@ -86,6 +86,9 @@ func anUpdateIsStartedAndStopped(t *testing.T, w *world) {
 	if got := state(failed); got != "FAILED" {
 		t.Errorf("a check that finds something is %s", got)
 	}
+	if got, _ := w.get(t, alice(), path+"/"+failed).body["update"].(map[string]any)["error"].(string); !strings.Contains(got, "nothing") {
+		t.Errorf("its error: %q", got)
+	}
 	if a := w.get(t, alice(), pipelines+"/shop"); a.string("health") != "UNHEALTHY" {
 		t.Errorf("pipeline %s", a.text)
 	}
@@ -122,15 +125,19 @@ func aBadUpdateIsRefused(t *testing.T, w *world) {
 		`{`:                                     "the body is not the JSON of an update",
 		`[]`:                                    "the body is not the JSON of an update",
 		`{} {}`:                                 "the body is not the JSON of an update",
-		`{"full_refresh": "yes"}`:               "the body is not the JSON of an update",
+		`"daily"`:                               "the body is not the JSON of an update: it is not an object",
+		`{"refresh_selectoin": ["daily"]}`:      `unknown field "refresh_selectoin": an update has cause, full_refresh, `,
+		`{"Refresh_selection": ["daily"]}`:      `unknown field "Refresh_selection"`,
+		`{"full_refresh": "yes"}`:               "full_refresh: not true or false",
 		`{"cause": "BOREDOM"}`:                  "cause: not one of",
 		`{"parameters": {"a":"b"}}`:             "parameters: flows have none",
 		`{"rewind_spec": {}}`:                   "rewind_spec: not supported",
 		`{"reset_checkpoint_selection": ["x"]}`: "reset_checkpoint_selection: ",
 		`{"replace_where_overrides": [{}]}`:     "replace_where_overrides: each needs",
 		`{"replace_where_overrides": [{"flow_name": "daily"}]}`: "replace_where_overrides: each needs",
-		`{"replace_where_overrides": {"flow_name": "daily"}}`:   "the body is not the JSON of an update",
-		`{"full_refresh_selection": "daily"}`:                   "the body is not the JSON of an update",
+		`{"replace_where_overrides": {"flow_name": "daily"}}`:   `replace_where_overrides: not a list of {"flow_name"`,
+		`{"replace_where_overrides": [{"flow": "daily"}]}`:      `replace_where_overrides: not a list of {"flow_name"`,
+		`{"full_refresh_selection": "daily"}`:                   "full_refresh_selection: not a list of names",
 		"{\"cause\": \"" + strings.Repeat("x", 300<<10) + "\"}": "",
 	} {
 		a := w.call(t, alice(), "POST", path, body)
