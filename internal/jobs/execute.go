@@ -45,14 +45,14 @@ func (d *database) execute(job flowstate.Job) {
 	d.jobs.began(e)
 	defer goodbye(conn)
 	defer d.jobs.ended(e)
-	if err := e.run(ctx, d.jobs.Engine, job); err != nil {
-		log.Warn("refresh failed", zap.String(keyCode, pgdiag.Code(err))) // the message may hold data
-	}
+	e.run(ctx, d.jobs.Engine, job)
 }
 
-func (e *execution) run(ctx context.Context, engine *refresh.Engine, job flowstate.Job) (err error) {
+// run runs the job. The engine says in the log what becomes of it.
+func (e *execution) run(ctx context.Context, engine *refresh.Engine, job flowstate.Job) {
+	var err error
 	defer recoverTo(e.logger, &err)
-	return engine.RunQueued(ctx, e, job, e.retry)
+	_ = engine.RunQueued(ctx, e, job, e.retry)
 }
 
 // errPanic is what a panic is taken for.

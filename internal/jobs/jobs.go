@@ -177,7 +177,6 @@ const (
 	keyRefresh  = "refresh_id"
 	keyRole     = "role"
 	keyAttempt  = "attempt"
-	keyCode     = "sqlstate"
 	keyCount    = "refreshes"
 )
 

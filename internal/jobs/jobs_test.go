@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"go.uber.org/zap"
 	"golang.org/x/sync/semaphore"
 
 	"github.com/rwproxy/rwproxy/internal/embedded"
@@ -152,6 +153,21 @@ func TestAJobCanBeCanceledWhetherItRunsOrWaits(t *testing.T) {
 	f.until(state(untouched), "COMPLETED|0")
 	f.until(effects("target_1"), "0")
 	f.until(effects("target_2"), "0")
+	for message, ids := range map[string][]string{
+		"refresh begun": {running, untouched}, "refresh canceled": {running}, "refresh completed": {untouched},
+	} {
+		var got []string
+		eventually(t, "the log says "+message, func() bool {
+			got = nil
+			for _, line := range i.logged.FilterMessage(message).FilterLevelExact(zap.InfoLevel).All() {
+				got = append(got, line.ContextMap()[keyRefresh].(string))
+			}
+			return len(got) >= len(ids)
+		})
+		if !slices.Equal(got, ids) {
+			t.Errorf("%s: %q, want %q", message, got, ids)
+		}
+	}
 }
 
 func TestNoMoreRefreshesRunThanAllowed(t *testing.T) {

@@ -63,7 +63,6 @@ func (r *run) delete(ctx context.Context, w rewrite.Window) (err error) {
 	}
 	r.progress.enter(stepDelete)
 	r.deleted, err = r.client.Exec(ctx, w.Delete())
-	r.progress.wrote(r.deleted)
 	if err != nil || !r.plan.mayKeep {
 		return err
 	}

@@ -38,6 +38,9 @@ func (r *run) recordFailure(ctx context.Context, failure error) {
 	if f.RetryIn == 0 {
 		r.count(f.State())
 	}
+	if r.queued != nil {
+		r.logFailure(f)
+	}
 
 	if !r.client.Joined() && ctx.Err() == nil && flowstate.Fail(ctx, r.client, f) == nil {
 		return
@@ -54,6 +57,18 @@ func (r *run) recordFailure(ctx context.Context, failure error) {
 	if err != nil {
 		r.engine.logger.Error("failed refresh not recorded", append(r.fields(), zap.Error(err))...)
 	}
+}
+
+// logFailure says in the log what became of a refresh that no client waits for:
+// without the message, which may hold data.
+func (r *run) logFailure(f flowstate.Failure) {
+	level, message := zap.WarnLevel, "refresh failed"
+	if f.RetryIn == 0 && f.State() == flowstate.StateCanceled {
+		level, message = zap.InfoLevel, "refresh canceled"
+	}
+	r.engine.logger.Log(level, message, zap.String(keyDatabase, r.client.Database()),
+		zap.String(keyTarget, r.target.Schema+"."+r.target.Name), zap.String(keyRefresh, r.id),
+		zap.Int(keyAttempt, r.queued.job.Attempt+1), zap.String(keyCode, f.Error.Code), zap.Duration(keyRetryIn, f.RetryIn))
 }
 
 // timedOut reports that it was the session's statement_timeout that interrupted
@@ -90,6 +105,10 @@ const (
 	keyDeleted   = "rows_deleted"
 	keyInserted  = "rows_inserted"
 	keyDuration  = "duration"
+	keyCause     = "cause"
+	keyAttempt   = "attempt"
+	keyCode      = "sqlstate"
+	keyRetryIn   = "retry_in"
 )
 
 func (r *run) fields() []zap.Field {

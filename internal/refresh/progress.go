@@ -59,7 +59,7 @@ type progress struct {
 	id    string     // of the refresh, "" as long as others do not see it
 	step  string
 	since time.Time // of the step
-	rows  int64     // deleted and inserted before the step, -1 if nothing yet
+	rows  int64     // inserted, -1 if that is not known
 
 	// Of watch.
 	noted string // the refresh that something is written down of
@@ -104,22 +104,18 @@ func (p *progress) enter(step string) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.step, p.since = step, time.Now()
-	switch step {
-	case stepDelete, stepInsert, stepFinishing:
-	default:
-		p.rows = -1 // it may be the second attempt
-	}
+	p.step, p.since, p.rows = step, time.Now(), -1
 }
 
-// wrote says how many rows there are by now.
-func (p *progress) wrote(rows int64) {
+// finish begins the last step, after so many rows were inserted.
+func (p *progress) finish(inserted int64) {
 	if p == nil {
 		return
 	}
+	p.enter(stepFinishing)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.rows = rows
+	p.rows = inserted
 }
 
 // visible says which refresh it is, once others can see that it runs.
@@ -210,7 +206,7 @@ func (p *progress) describe(now flowstate.Progress) string {
 	return text + fmt.Sprintf("%02d:%02d:%02d", seconds/3600, seconds/60%60, seconds%60)
 }
 
-// estimate adds the rows that the INSERT that began at a time has written, by
+// estimate is the rows that the INSERT that began at a time has written, by
 // the growth of the table's files since they were first looked at. Before that
 // it is taken to have been as quick as after it.
 func (p *progress) estimate(ctx context.Context, s pgsession.Session, began time.Time, now *flowstate.Progress) error {
@@ -224,7 +220,7 @@ func (p *progress) estimate(ctx context.Context, s pgsession.Session, began time
 		return nil
 	}
 	grown := float64(max(0, rows-p.first.rows))
-	now.Rows = max(0, now.Rows) + int64(grown*at.Sub(began).Seconds()/at.Sub(p.first.at).Seconds())
+	now.Rows = int64(grown * at.Sub(began).Seconds() / at.Sub(p.first.at).Seconds())
 	now.Estimated = true
 	return nil
 }

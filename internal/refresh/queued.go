@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/rwproxy/rwproxy/flowstate"
 	"github.com/rwproxy/rwproxy/internal/pgdiag"
 	"github.com/rwproxy/rwproxy/internal/pgsession"
@@ -76,6 +78,9 @@ func (r *run) runQueued(ctx context.Context) error {
 		return err
 	}
 	r.target = target
+	r.engine.logger.Info("refresh begun", zap.String(keyDatabase, r.client.Database()),
+		zap.String(keyTarget, target.Schema+"."+target.Name), zap.String(keyRefresh, r.id),
+		zap.String(keyCause, string(job.Cause)), zap.Int(keyAttempt, job.Attempt+1))
 	r.progress = startProgress(ctx, r, false)
 	r.progress.visible(job.ID)
 	if job.Kind == flowstate.KindOverride {

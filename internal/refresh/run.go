@@ -111,8 +111,7 @@ func (r *run) replaceWindow(ctx context.Context) error {
 			return err
 		}
 	}
-	r.progress.wrote(r.deleted + r.written)
-	r.progress.enter(stepFinishing)
+	r.progress.finish(r.written)
 	if err := flowstate.Finish(ctx, r.client, r.id, flowstate.Outcome{RowsDeleted: r.deleted, RowsInserted: r.written}); err != nil {
 		return err
 	}
@@ -180,7 +179,7 @@ func (r *run) settle(ctx context.Context, err error) error {
 	}
 	r.count(flowstate.StateCompleted)
 	r.engine.collectGarbage(r.client.Database())
-	r.engine.logger.Debug("refreshed", r.fields()...)
+	r.log()
 	err = notify(ctx, r.client, &pgdiag.Diagnostic{Code: "00000", Message: fmt.Sprintf(
 		"refreshed %s.%s: %s, %d rows deleted, %d rows inserted in %d ms",
 		r.target.Schema, r.target.Name, r.plan.decision, r.deleted, r.written, time.Since(r.began).Milliseconds())})
@@ -189,6 +188,16 @@ func (r *run) settle(ctx context.Context, err error) error {
 		r.engine.logger.Warn("client not notified", append(r.fields(), zap.Error(err))...)
 	}
 	return nil
+}
+
+// log says what was done. What no client waits for has no other trace on this
+// side.
+func (r *run) log() {
+	level := zap.DebugLevel
+	if r.queued != nil {
+		level = zap.InfoLevel
+	}
+	r.engine.logger.Log(level, "refresh completed", r.fields()...)
 }
 
 // count counts the refresh, which has ended.
