@@ -191,6 +191,11 @@ func TestTheServiceRoleNeedsNoMoreThanItsPageSays(t *testing.T) {
 	eventually(t, "the refresh waits", func() bool {
 		return blocker.value("select count(*) from pg_locks where relation = 'source'::regclass and not granted") == "1"
 	})
+	admin.exec("revoke pg_signal_backend from rwproxy")
+	if refusal := alice.fails("42501", fmt.Sprintf("select rwproxy.cancel_refresh('%s')", id)); refusal.Hint != "GRANT pg_signal_backend TO rwproxy." {
+		t.Errorf("without the right to signal: %v, hint %q", refusal, refusal.Hint)
+	}
+	admin.exec("grant pg_signal_backend to rwproxy")
 	if got := alice.value(fmt.Sprintf("select rwproxy.cancel_refresh('%s')", id)); got != "t" {
 		t.Errorf("canceled: %s", got)
 	}

@@ -41,7 +41,10 @@ func TestTheRefreshOfAnotherIsNotSeenCanceledOrRun(t *testing.T) {
 		s.as(d, reader).want(`select state from rwproxy.refreshes where refresh_id = '`+id+`'`, "QUEUED")
 		for _, role := range []string{stranger, reader, writer} {
 			other := s.as(d, role)
-			other.fails("42501", `select rwproxy.cancel_refresh('`+id+`')`)
+			refusal := other.fails("42501", `select rwproxy.cancel_refresh('`+id+`')`)
+			if refusal.Hint == "" || strings.Contains(refusal.Where, "rwproxy.request") {
+				t.Errorf("the refusal: %v, hint %q, where %q", refusal, refusal.Hint, refusal.Where)
+			}
 			other.want(`select proname from pg_proc where pronamespace = 'rwproxy'::regnamespace and prosecdef
 				and prorettype <> 'trigger'::regtype and has_function_privilege(oid, 'execute')`, "is_streaming_table")
 			for _, step := range []string{"read_queue", "requeue_lost"} {

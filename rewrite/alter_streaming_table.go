@@ -67,7 +67,7 @@ func (*AlterStreamingTable) Shadow() string { return noRows }
 
 const (
 	alterStreamingTableForm = "ALTER STREAMING TABLE name action, where action is one of: ADD SCHEDULE, ALTER SCHEDULE, " +
-		"DROP SCHEDULE, ALTER COLUMN ... COMMENT, SET TBLPROPERTIES, UNSET TBLPROPERTIES, OWNER TO"
+		"DROP SCHEDULE (also of a trigger), ALTER COLUMN ... COMMENT, SET TBLPROPERTIES, UNSET TBLPROPERTIES, OWNER TO"
 	alterScheduleForm = "ALTER STREAMING TABLE name {ADD | ALTER} " + scheduleForm
 	alterCommentForm  = "ALTER STREAMING TABLE name ALTER COLUMN column COMMENT 'text'"
 	setForm           = "ALTER STREAMING TABLE name SET TBLPROPERTIES (key = value [, ...])"

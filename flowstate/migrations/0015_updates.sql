@@ -56,7 +56,7 @@ begin
     perform rwproxy.settle_update(u.id) from rwproxy.update u where u.ended_at is null;
     if exists (select from rwproxy.update u where u.ended_at is null) then
         raise exception using errcode = 'object_in_use',
-            message = 'an update of this database is active',
+            message = 'another update of the API is active in this database',
             hint = 'Wait until it has ended, or stop it.';
     end if;
     started.id := pg_catalog.gen_random_uuid();
@@ -267,22 +267,46 @@ $$;
 
 -- cancel_refresh ends a refresh that is queued or running, of any client's, or
 -- all of an update's: false if there is none. It runs with the caller's rights.
+-- A refusal is raised again here: where it comes from is of no use to the caller.
 create function rwproxy.cancel_refresh(update_id uuid) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
     outcome jsonb;
+    refusal text;
+    way_out text;
 begin
-    insert into rwproxy.request (step, arguments)
-    values ('cancel_refresh', jsonb_build_object('id', update_id))
-    returning result into outcome;
+    begin
+        insert into rwproxy.request (step, arguments)
+        values ('cancel_refresh', jsonb_build_object('id', update_id))
+        returning result into outcome;
+    exception when insufficient_privilege then
+        get stacked diagnostics refusal = message_text, way_out = pg_exception_hint;
+        raise exception using errcode = 'insufficient_privilege', message = refusal, hint = way_out;
+    end;
     if outcome is null then
         raise exception using errcode = 'object_not_in_prerequisite_state',
             message = 'the triggers of schema rwproxy do not fire in this session',
             hint = 'Set session_replication_role to origin.';
     end if;
-    perform pg_cancel_backend(pid::integer) from jsonb_array_elements_text(outcome -> 'unsignaled') as pid;
+    begin
+        perform pg_cancel_backend(pid::integer) from jsonb_array_elements_text(outcome -> 'unsignaled') as pid;
+    exception when insufficient_privilege then
+        raise exception using errcode = 'insufficient_privilege',
+            message = format('permission denied to cancel the session that runs refresh %s', update_id),
+            detail = 'Neither you nor rwproxy''s service role may signal it.',
+            hint = case
+                when exists (
+                    select from jsonb_array_elements_text(outcome -> 'unsignaled') as u (pid)
+                      join pg_stat_activity a on a.pid = u.pid::integer
+                      join pg_roles r on r.oid = a.usesysid
+                     where r.rolsuper)
+                    then 'A superuser runs it, and only a superuser may cancel it.'
+                else format('GRANT pg_signal_backend TO %I.', (
+                    select pg_get_userbyid(n.nspowner) from pg_namespace n where n.nspname = 'rwproxy'))
+            end;
+    end;
     return (outcome ->> 'canceled')::boolean;
 end
 $$;
