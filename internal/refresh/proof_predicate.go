@@ -29,6 +29,11 @@ func (r reach) byLeadingKey() reach {
 	return short
 }
 
+// mostArms bounds the arms of an OR. The time that planning takes grows faster
+// than their number: from a tenth of a second for some hundreds of them to
+// minutes for some thousands.
+const mostArms = 300
+
 // nowhere reports that no row can have been touched. Without tuples that is not
 // so yet: what is not known of NULL may still have led to rows with it.
 func (r reach) nowhere() bool { return len(r.tuples) == 0 && narrowed(r.keys, nil) == "false" }
@@ -55,7 +60,8 @@ func narrowedBy(reached []reach) string {
 // predicate on bare columns, which means the same under every search_path.
 //
 // Planners do best with literals, OR-ed for each value of the key that has
-// fewest: an index on it, or a partition, is then used.
+// fewest: an index on it, or a partition, is then used. Of more than mostArms
+// each key gets one list, for a condition that holds for more rows.
 func narrowed(keys []key, tuples [][]pgsession.Value) string {
 	if len(keys) == 0 {
 		return "true"
@@ -110,7 +116,8 @@ type tupleGroup struct {
 }
 
 // groupTuples puts together the tuples of one leading value other than NULL,
-// and then the values whose tuples are the same.
+// and then the values whose tuples are the same, or all if they would be too
+// many groups.
 func groupTuples(tuples [][]pgsession.Value, lead int) []tupleGroup {
 	rests := map[pgsession.Value][][]pgsession.Value{}
 	for _, tuple := range tuples {
@@ -128,7 +135,14 @@ func groupTuples(tuples [][]pgsession.Value, lead int) []tupleGroup {
 		}
 		groups[at].values = append(groups[at].values, value)
 	}
-	return groups
+	if len(groups) <= mostArms {
+		return groups
+	}
+	all := tupleGroup{}
+	for _, group := range groups {
+		all.values, all.rest = append(all.values, group.values...), append(all.rest, group.rest...)
+	}
+	return []tupleGroup{all}
 }
 
 func restText(tuples [][]pgsession.Value) string {

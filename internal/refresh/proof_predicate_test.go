@@ -55,6 +55,31 @@ func TestANarrowedPredicateIsLiteralsForEachLeadingValue(t *testing.T) {
 	}
 }
 
+// Planning thousands of pairs takes minutes.
+func TestVeryManyTuplesAreAListOfEachKey(t *testing.T) {
+	t.Parallel()
+	keys := []key{{Column: "id", Type: "pg_catalog.int4", NullFree: true}, {Column: "at", Type: "pg_catalog.int8", NullProved: true}}
+	var tuples [][]pgsession.Value
+	var ids, times []string
+	for i := range mostArms + 1 {
+		id, at := fmt.Sprint(i), fmt.Sprint(1000+i)
+		tuples = append(tuples, tuple(id, at))
+		ids, times = append(ids, "'"+id+"'"), append(times, "'"+at+"'")
+	}
+	if got := narrowed(keys, tuples[1:]); strings.Count(got, " or ") != mostArms-1 {
+		t.Errorf("%d tuples are\n%s", mostArms, got)
+	}
+	idList := "id operator(pg_catalog.=) any (array[" + strings.Join(ids, ", ") + "]::pg_catalog.int4[])"
+	atList := "at operator(pg_catalog.=) any (array[" + strings.Join(times, ", ") + "]::pg_catalog.int8[])"
+	if got, want := narrowed(keys, tuples), "("+idList+" and "+atList+")"; got != want {
+		t.Errorf("\n got %s\nwant %s", got, want)
+	}
+	got := narrowed(keys, append(tuples, tuple("7", "null")))
+	if want := "(" + idList + " and (" + atList + " or at is null))"; got != want {
+		t.Errorf("\n got %s\nwant %s", got, want)
+	}
+}
+
 // covers is what narrowed promises: a row that a tuple reaches is selected.
 func covers(keys []key, tuples [][]pgsession.Value, row []pgsession.Value) bool {
 	unknown := true
