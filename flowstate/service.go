@@ -132,6 +132,17 @@ func (s *Service) Installed(ctx context.Context, client pgsession.Session, datab
 	return err == nil, err
 }
 
+// Unusable is why the schemas that a client's database has cannot be used:
+// 42501 if they are somebody else's, 55000 if they are a newer rwproxy's. It is
+// nil if there are none, or nothing is in the way.
+func (s *Service) Unusable(ctx context.Context, client pgsession.Session, database string) error {
+	oid, err := schemaOID(ctx, client)
+	if err != nil || oid == "" {
+		return err
+	}
+	return s.EnsureInstalled(ctx, database)
+}
+
 // EnsureInstalled installs the schemas in a database, or brings them up to
 // date. Errors as [Install].
 func (s *Service) EnsureInstalled(ctx context.Context, database string) error {

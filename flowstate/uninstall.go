@@ -18,7 +18,8 @@ var dependentsSQL string
 // Uninstall drops rwproxy's schemas from the connection's database, and the
 // triggers that capture changes, in one transaction. The tables stay, streaming
 // tables with their rows. It waits for those who write to captured tables, and
-// does nothing when nothing is installed. Errors: 2BP01 if something outside
+// does nothing when nothing is installed. Errors: 55006 while a refresh runs,
+// which would wait for it in turn, 2BP01 if something outside
 // the schemas depends on what is in them, 42501 unless the role owns them.
 func Uninstall(ctx context.Context, conn *pgx.Conn) error {
 	if err := alone(ctx, conn, uninstall); err != nil {
@@ -28,6 +29,9 @@ func Uninstall(ctx context.Context, conn *pgx.Conn) error {
 }
 
 func uninstall(ctx context.Context, tx pgx.Tx) error {
+	if err := refuseWhileRefreshing(ctx, tx); err != nil {
+		return err
+	}
 	rows, err := tx.Query(ctx, dependentsSQL, schemas)
 	if err != nil {
 		return err
@@ -48,4 +52,23 @@ func uninstall(ctx context.Context, tx pgx.Tx) error {
 	// The triggers go with their functions.
 	_, err = tx.Exec(ctx, "drop schema if exists "+strings.Join(names, ", ")+" cascade")
 	return err
+}
+
+func refuseWhileRefreshing(ctx context.Context, tx pgx.Tx) error {
+	var tables []string
+	err := tx.QueryRow(ctx, `
+		select coalesce(array_agg(distinct l.objid::regclass::text), '{}')
+		  from pg_locks l
+		  join pg_database d on d.oid = l.database and d.datname = current_database()
+		 where l.locktype = 'advisory'
+		   and l.classid = $1::oid
+		   and l.objid <> $2::oid
+		   and l.objsubid = 2
+		   and l.granted`, uint32(LockClass), uint32(installLock)).Scan(&tables)
+	if err != nil || len(tables) == 0 {
+		return err
+	}
+	return pgdiag.New("55006", "cannot drop schema rwproxy while tables are being refreshed").
+		WithDetail("A refresh runs of " + strings.Join(tables, ", ") + ".").
+		WithHint("Stop the instances of rwproxy, or let the refresh end, or end it with rwproxy.cancel_refresh.")
 }

@@ -22,7 +22,12 @@ func (e *Engine) description(ctx context.Context, c Client, text string, name re
 	switch {
 	case err != nil:
 		return nil, err
-	case !installed, name.Catalog != "" && name.Catalog != c.Database():
+	case !installed:
+		if err := e.service.Unusable(ctx, c, c.Database()); err != nil {
+			return nil, err
+		}
+		return nil, refusedByPostgres(ctx, c, text, name)
+	case name.Catalog != "" && name.Catalog != c.Database():
 		return nil, refusedByPostgres(ctx, c, text, name)
 	}
 	d, err := flowstate.Describe(ctx, c, name)

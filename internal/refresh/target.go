@@ -42,6 +42,9 @@ func (e *Engine) lookup(ctx context.Context, c Client, statement string, name re
 	case err != nil:
 		return nil, err
 	case !installed:
+		if err := e.service.Unusable(ctx, c, c.Database()); err != nil {
+			return nil, err
+		}
 		return plainRelation(ctx, c, name)
 	}
 	if err := flowstate.Sweep(ctx, c); err != nil {

@@ -41,6 +41,9 @@ func (e *Engine) StartUpdate(ctx context.Context, c Client, u Update) (id string
 		return "", err
 	}
 	if !installed {
+		if err := e.service.Unusable(ctx, c, c.Database()); err != nil {
+			return "", err
+		}
 		return "", noFlows()
 	}
 	if err := e.checkRunner(ctx, c); err != nil {

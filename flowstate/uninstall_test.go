@@ -1,0 +1,19 @@
+package flowstate_test
+
+import (
+	"testing"
+
+	"github.com/rwproxy/rwproxy/flowstate"
+)
+
+func TestNothingIsUninstalledWhileATableIsRefreshed(t *testing.T) {
+	t.Parallel()
+	url := installed(t)
+	refreshing := connect(t, url, "")
+	refreshing.must("create table public.busy (a int)")
+	refreshing.must("select pg_advisory_lock(1920430194, 'public.busy'::regclass::oid::int)") // [flowstate.LockKeys]
+	s := connect(t, url, "")
+	refused(t, flowstate.Uninstall(t.Context(), s.conn), "55006", "cannot drop schema rwproxy while tables are being refreshed")
+	refreshing.must("select pg_advisory_unlock_all()")
+	ok(t, flowstate.Uninstall(t.Context(), s.conn))
+}
