@@ -60,11 +60,11 @@ func refuseWhileRefreshing(ctx context.Context, tx pgx.Tx) error {
 		select coalesce(array_agg(distinct l.objid::regclass::text), '{}')
 		  from pg_locks l
 		  join pg_database d on d.oid = l.database and d.datname = current_database()
+		  join pg_class c on c.oid = l.objid -- other locks of the class are of no table
 		 where l.locktype = 'advisory'
 		   and l.classid = $1::oid
-		   and l.objid <> $2::oid
 		   and l.objsubid = 2
-		   and l.granted`, uint32(LockClass), uint32(installLock)).Scan(&tables)
+		   and l.granted`, uint32(LockClass)).Scan(&tables)
 	if err != nil || len(tables) == 0 {
 		return err
 	}

@@ -14,6 +14,6 @@ func TestNothingIsUninstalledWhileATableIsRefreshed(t *testing.T) {
 	refreshing.must("select pg_advisory_lock(1920430194, 'public.busy'::regclass::oid::int)") // [flowstate.LockKeys]
 	s := connect(t, url, "")
 	refused(t, flowstate.Uninstall(t.Context(), s.conn), "55006", "cannot drop schema rwproxy while tables are being refreshed")
-	refreshing.must("select pg_advisory_unlock_all()")
+	refreshing.must("select pg_advisory_unlock_all()", "select pg_advisory_lock_shared(1920430194, -1)") // as one who waits for changes
 	ok(t, flowstate.Uninstall(t.Context(), s.conn))
 }
