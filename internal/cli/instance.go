@@ -94,7 +94,7 @@ func (i *instance) start(ctx context.Context, s *config.Settings) (err error) {
 	metrics.ShowTraffic(i.server.Traffic)
 	var measuring context.Context
 	measuring, i.stopMeasuring = context.WithCancel(context.WithoutCancel(ctx))
-	metrics.ShowDatabases(measuring, i.jobs.Databases, i.service, i.log)
+	metrics.ShowDatabases(measuring, i.jobs.Databases, i.jobs.Unserved, i.service, i.log)
 	if s.HTTP != "" {
 		if i.console, err = console.Start(i.consoleConfig(s, engine, registry)); err != nil {
 			return fmt.Errorf("cannot listen for HTTP: %w", err)

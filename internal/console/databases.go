@@ -28,11 +28,12 @@ const (
 // databases collects what is known of databases. Measuring goes on beside the
 // reading of metrics, which never waits for a database that does not answer.
 type databases struct {
-	ctx     context.Context // ends with the metrics
-	names   func() []string
-	service *flowstate.Service
-	logger  *zap.Logger
-	slots   chan struct{} // one token for each database that is being measured
+	ctx      context.Context // ends with the metrics
+	names    func() []string
+	unserved func() []string
+	service  *flowstate.Service
+	logger   *zap.Logger
+	slots    chan struct{} // one token for each database that is being measured
 
 	up, took, queued, running, oldest, flows, lag, failed, pending, bytes, rows, connections *prometheus.Desc
 
@@ -52,20 +53,23 @@ type measured struct {
 }
 
 // ShowDatabases shows what there is to do in the databases that have flows, by
-// their names, until ctx ends. It is called once.
-func (m *Metrics) ShowDatabases(ctx context.Context, names func() []string, service *flowstate.Service, logger *zap.Logger) {
-	m.registry.MustRegister(newDatabases(ctx, names, service, logger))
+// their names, until ctx ends. Of those in unserved only that they are not up is
+// shown: what is in their schemas may be anybody's. It is called once.
+func (m *Metrics) ShowDatabases(
+	ctx context.Context, names, unserved func() []string, service *flowstate.Service, logger *zap.Logger,
+) {
+	m.registry.MustRegister(newDatabases(ctx, names, unserved, service, logger))
 }
 
-func newDatabases(ctx context.Context, names func() []string, service *flowstate.Service, logger *zap.Logger) *databases {
+func newDatabases(ctx context.Context, names, unserved func() []string, service *flowstate.Service, logger *zap.Logger) *databases {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("rwproxy_"+name, help, labels, nil)
 	}
 	return &databases{
-		ctx: ctx, names: names, service: service, logger: logger,
+		ctx: ctx, names: names, unserved: unserved, service: service, logger: logger,
 		slots: make(chan struct{}, measureAtOnce), known: map[string]*measured{},
 
-		up:      desc("database_up", "Whether the database answered when it was last measured.", "database"),
+		up:      desc("database_up", "Whether the database is served and answered when it was last measured.", "database"),
 		took:    desc("database_measure_seconds", "How long measuring the database took.", "database"),
 		queued:  desc("refreshes_queued", "Refreshes that wait to run.", "database"),
 		running: desc("refreshes_running", "Refreshes that run, through any rwproxy.", "database"),
@@ -105,6 +109,12 @@ func (d *databases) Collect(ch chan<- prometheus.Metric) {
 		if name = valid(name); !seen[name] {
 			seen[name] = true
 			d.show(gauge, name, m)
+		}
+	}
+	for _, name := range d.unserved() {
+		if name = valid(name); !seen[name] {
+			seen[name] = true
+			gauge(d.up, 0, name)
 		}
 	}
 }

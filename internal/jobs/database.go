@@ -75,7 +75,7 @@ func (d *database) run(ctx context.Context) {
 			d.jobs.Logger.Info("database no longer served", zap.String(keyDatabase, d.name), zap.String("reason", err.Error()))
 			return
 		case isClosed(code):
-			d.jobs.leave(d.name, err)
+			d.jobs.leave(d.name, err, true)
 			return
 		}
 		if d.down.begins(err) {

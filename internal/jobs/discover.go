@@ -93,7 +93,7 @@ func (j *Jobs) look(ctx context.Context, open map[string]bool) {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			j.leave(name, err)
+			j.leave(name, err, false)
 		case has:
 			j.mu.Lock()
 			if _, served := j.databases[name]; !served {
@@ -149,12 +149,18 @@ func (j *Jobs) holdsFlows(ctx context.Context, name string) (has bool, err error
 	return has, err
 }
 
+// leaving is why a database is not served.
+type leaving struct {
+	reason     string // as it was logged
+	holdsFlows bool   // as far as can be told
+}
+
 // leave notes why a database is not served, and says so once.
-func (j *Jobs) leave(name string, why error) {
-	reason := pgdiag.Code(why) + why.Error()
+func (j *Jobs) leave(name string, why error, holdsFlows bool) {
+	now := leaving{pgdiag.Code(why) + why.Error(), holdsFlows}
 	j.mu.Lock()
-	known := j.left[name] == reason
-	j.left[name] = reason
+	known := j.left[name].reason == now.reason
+	j.left[name] = now
 	j.mu.Unlock()
 	if !known {
 		j.Logger.Warn("database not served", zap.String(keyDatabase, name), because(why))

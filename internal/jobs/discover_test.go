@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -76,6 +77,9 @@ func TestASchemaThatIsOlderIsBroughtUpToDateAndANewerOneIsLeftAlone(t *testing.T
 	eventually(t, "the newer one is left alone", func() bool {
 		return i.logged.FilterMessage("database not served").Len() == 1 && !i.serves(databaseOf(t, newer))
 	})
+	if got := i.Unserved(); !slices.Equal(got, []string{databaseOf(t, newer)}) {
+		t.Errorf("%q are said to hold flows and not to be served", got)
+	}
 	poke(i.discovery)
 	poke(i.discovery)
 	o.must(`select pg_notify('rwproxy', 'installed')`) // is looked at again, and is still one's own
@@ -172,6 +176,9 @@ func TestADatabaseThatDoesNotLetTheServiceInIsReportedOnce(t *testing.T) {
 	}
 	if got := i.logged.FilterMessage("database not served").Len(); got != 1 {
 		t.Errorf("it is said %d times that the database is not served", got)
+	}
+	if got := i.Unserved(); len(got) > 0 {
+		t.Errorf("%q are said to hold flows: nobody can tell", got)
 	}
 	admin.must(`grant connect on database ` + name + ` to public`)
 	poke(i.discovery)

@@ -51,8 +51,8 @@ type Jobs struct {
 
 	mu        sync.Mutex
 	databases map[string]*database
-	announce  bool              // other instances are to look for databases, too
-	left      map[string]string // why a database is not served, as it was logged
+	announce  bool // other instances are to look for databases, too
+	left      map[string]leaving
 	running   map[*execution]struct{}
 	cutting   bool // Stop has given up to wait for those that run
 }
@@ -65,7 +65,7 @@ func New(c Config) *Jobs {
 		listeners: &turns{slots: semaphore.NewWeighted(maxListeners), length: turn},
 		discovery: make(chan struct{}, 1),
 		databases: map[string]*database{},
-		left:      map[string]string{},
+		left:      map[string]leaving{},
 		running:   map[*execution]struct{}{},
 	}
 	j.serving, j.end = context.WithCancel(context.Background())
@@ -114,6 +114,20 @@ func (j *Jobs) Databases() []string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return slices.Collect(maps.Keys(j.databases))
+}
+
+// Unserved returns the databases that hold flows and cannot be served, in no
+// order: their schemas are those of another role or of a newer rwproxy, say.
+func (j *Jobs) Unserved() []string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var names []string
+	for name, why := range j.left {
+		if why.holdsFlows {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // Stop begins no further job, and lets those that run finish until ctx ends.
