@@ -234,6 +234,26 @@ func TestWhatCannotBeginFails(t *testing.T) {
 	}
 }
 
+// One look does not take so long that it is given up.
+func TestVeryManyRefreshesOfADroppedTableAreEndedInSteps(t *testing.T) {
+	t.Parallel()
+	s := connect(t, installed(t), "")
+	id := s.enqueue(s.dailyTable())
+	s.must("insert into rwproxy.refresh select (jsonb_populate_record(r, jsonb_build_object('id', gen_random_uuid()))).* " +
+		"from rwproxy.refresh r, generate_series(1, 2500) where r.id = '" + id + "'")
+	s.must("drop table public.daily")
+	waiting := s.value("select count(*) from rwproxy.refresh where state = 'QUEUED'")
+	looks := 0
+	for s.readQueue().Elsewhere {
+		if looks++; looks > 10 {
+			t.Fatal("the queue does not become empty")
+		}
+	}
+	if got := s.value("select count(*) from rwproxy.refresh where state = 'CANCELED'"); got != "2501" || looks == 0 {
+		t.Errorf("of %s refreshes %s are ended after %d looks", waiting, got, looks)
+	}
+}
+
 func TestWhatCanNeverRunIsEnded(t *testing.T) {
 	t.Parallel()
 	url := installed(t)

@@ -120,7 +120,8 @@ begin
 end
 $$;
 
--- queue_again has a refresh that failed tried again after a while.
+-- queue_again has a refresh that failed tried again after a while. Others may
+-- have to wait for it, so the while is bounded.
 create function rwproxy.queue_again(refresh rwproxy.refresh, delay interval, message text, code text) returns void
 language plpgsql
 as $$
@@ -128,7 +129,7 @@ begin
     update rwproxy.refresh r
        set state = 'QUEUED',
            attempt = r.attempt + 1,
-           due_at = pg_catalog.clock_timestamp() + delay,
+           due_at = pg_catalog.clock_timestamp() + least(delay, interval '5 minutes'),
            started_at = null,
            backend_pid = null,
            technique = null,
@@ -226,6 +227,7 @@ begin
         select r.*
           from rwproxy.refresh r
          where r.table_id = streaming_table and r.state = 'QUEUED'
+         limit 1000 -- the rest goes when the queue is read
            for update skip locked
     loop
         perform rwproxy.end_refresh(queued, 'CANCELED',
@@ -309,6 +311,7 @@ create function rwproxy.read_queue(caller name, arguments jsonb) returns jsonb
 language plpgsql
 as $$
 declare
+    most constant integer := 1000; -- at a time, of a table that is gone
     gone rwproxy.refresh;
     unsettled uuid;
     looked_at timestamptz;
@@ -325,6 +328,7 @@ begin
                select from rwproxy.streaming_table t
                  join pg_catalog.pg_class c on c.oid = t.target
                 where t.id = r.table_id)
+           limit most
            for update skip locked
     loop
         perform rwproxy.end_refresh(gone, 'CANCELED',

@@ -96,14 +96,14 @@ func askPassword(ctx context.Context, out io.Writer, user string) (string, error
 // prints.
 func query(ctx context.Context, conn *pgx.Conn, sql string, args ...any) ([]pgsession.Row, error) {
 	rows, err := pgsession.FromPgx(conn).Query(ctx, sql, args...)
-	return rows, notInstalled(err, conn)
+	return rows, notInstalled(err, conn.Config().Database)
 }
 
 // notInstalled explains an error that says that there is no schema rwproxy.
-func notInstalled(err error, conn *pgx.Conn) error {
+func notInstalled(err error, database string) error {
 	return pgdiag.Edited(err, func(d *pgdiag.Diagnostic) {
-		if d.Code == "42P01" {
-			d.Message = fmt.Sprintf("rwproxy is not installed in database %q", conn.Config().Database)
+		if d.Code == "42P01" && strings.Contains(d.Message, `"rwproxy.`) {
+			d.Message = fmt.Sprintf("rwproxy is not installed in database %q", database)
 			d.Hint = "It is with the first streaming table that is created in it through rwproxy."
 		}
 	})

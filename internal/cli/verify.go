@@ -67,7 +67,7 @@ func verifyUpstream(ctx context.Context, upstream *config.Upstream, tables []str
 		verifications, err = refresh.Verify(ctx, s, tables)
 		return err
 	})
-	return verifications, err
+	return verifications, notInstalled(err, upstream.Service.Database)
 }
 
 // plain adds to an error's message what it says beyond that.
