@@ -333,8 +333,7 @@ func (o *oracle) replaced(statement, deleted, inserted string) string {
 	} else {
 		want = s.rows(`select target::text from target where (` + deleted + `) is not true`)
 	}
-	s.notices = nil
-	o.do("/* refresh */ ", s, statement)
+	technique, reason := o.run(statement)
 	if o.shape.moving {
 		// History has the predicate with the time of this refresh.
 		resolved := s.value(`select window_predicate from rwproxy.refreshes where target_schema = current_schema() and target_table = 'target' order by requested_at desc limit 1`)
@@ -351,12 +350,6 @@ func (o *oracle) replaced(statement, deleted, inserted string) string {
 	got := s.rows(`select target::text from target`)
 	slices.Sort(want)
 	slices.Sort(got)
-	technique, reason := "", ""
-	for _, n := range s.notices {
-		if match := refreshed.FindStringSubmatch(n.Message); match != nil {
-			technique, reason = match[1], match[2]
-		}
-	}
 	if technique == "" {
 		return statement + "\ndoes not say what it did"
 	}
@@ -369,6 +362,29 @@ func (o *oracle) replaced(statement, deleted, inserted string) string {
 		return fmt.Sprintf("%s\nwas done as %s %s and is wrong (-recompute +target)\n%s", statement, technique, reason, diff)
 	}
 	return ""
+}
+
+// run refreshes, now and then by the queue, and returns what was done; "" if it
+// does not say so.
+func (o *oracle) run(statement string) (technique, reason string) {
+	o.t.Helper()
+	s := o.refresher
+	if strings.HasPrefix(statement, "refresh") && s.conn.TxStatus() == 'I' && !o.shape.ofSession && chance(o.random, 4) {
+		statement += " async"
+		o.script = append(o.script, "/* refresh */ "+statement+";")
+		id := s.async(statement)
+		s.ends(id, "COMPLETED", "")
+		technique, reason, _ = strings.Cut(s.value(`select technique || '|' || coalesce(reason, '') from rwproxy.refreshes where refresh_id = '`+id+`'`), "|")
+		return technique, reason
+	}
+	s.notices = nil
+	o.do("/* refresh */ ", s, statement)
+	for _, n := range s.notices {
+		if match := refreshed.FindStringSubmatch(n.Message); match != nil {
+			technique, reason = match[1], match[2]
+		}
+	}
+	return technique, reason
 }
 
 // recompute selects the rows of the query for which a predicate is true, as
