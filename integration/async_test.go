@@ -81,7 +81,7 @@ func (s *session) settled() {
 	s.want(wholeTotals, s.recomputedTotals()...)
 	s.want(`select count(*) from rwproxy.refreshes where state in ('RUNNING', 'QUEUED')`, "0")
 	eventually(s.t, "no lock is left", func() bool {
-		return s.value(`select count(*) from pg_locks where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())`) == "0"
+		return s.value(heldAdvisoryLocks) == "0"
 	})
 }
 

@@ -10,7 +10,8 @@ func TestTheViewsHaveTheirDocumentedColumns(t *testing.T) {
 		"flows": "flow_name, target_schema, target_table, predicate, query, properties, schedule, owner, created_at, changed_at, " +
 			"last_refresh_id, last_refresh_at, last_technique, last_reason, next_run_at, tracked_sources, untracked_sources",
 		"refreshes": "refresh_id, flow_name, target_schema, target_table, cause, kind, technique, reason, window_predicate, applied_predicate, " +
-			"rows_deleted, rows_inserted, state, progress, requested_by, requested_at, started_at, ended_at, error",
+			"rows_deleted, rows_inserted, state, progress, requested_by, requested_at, started_at, ended_at, error, error_detail, error_hint, " +
+			"update_id, attempt, due_at",
 		"event_log": "id, sequence, origin, timestamp, message, level, maturity_level, error, details, event_type",
 	} {
 		s.want(`select string_agg(attname, ', ' order by attnum) from pg_attribute where attrelid = 'rwproxy.`+view+`'::regclass and attnum > 0`, columns)

@@ -133,7 +133,13 @@ func TestADatabaseThatIsServedCanBeDroppedRenamedAndCopied(t *testing.T) {
 
 	create("original")
 	terminate("original")
-	admin.must(`create database copied template original`, `alter database original rename to renamed`)
+	admin.must(`create database copied template original`)
+	// Copying may have taken longer than the database is left alone.
+	eventually(t, "it can be renamed", func() bool {
+		terminate("original")
+		_, err := admin.conn.Exec(t.Context(), `alter database original rename to renamed`)
+		return err == nil
+	})
 	ended("original")
 	poke(i.discovery)
 	i.listens("copied")
