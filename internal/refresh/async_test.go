@@ -291,7 +291,7 @@ func TestAQueuedRefreshIsTriedAgainIfItsRunnerSaysSo(t *testing.T) {
 	asked := ""
 	again := func(code string, attempt int) (time.Duration, bool) {
 		asked = fmt.Sprint(code, " ", attempt)
-		return time.Hour, true
+		return 4 * time.Minute, true
 	}
 	runner := d.runner("postgres")
 	if err := d.engine.RunQueued(t.Context(), runner, d.queue()[0], again); pgdiag.Code(err) != "40001" {
@@ -300,7 +300,7 @@ func TestAQueuedRefreshIsTriedAgainIfItsRunnerSaysSo(t *testing.T) {
 	if asked != "40001 0" {
 		t.Errorf("asked %s", asked)
 	}
-	s.expect("select state, attempt, error, due_at > now() + interval '50 minutes' from rwproxy.refreshes where refresh_id = '"+id+"'",
+	s.expect("select state, attempt, error, due_at > now() + interval '3 minutes' from rwproxy.refreshes where refresh_id = '"+id+"'",
 		"QUEUED 1 busy t")
 	s.must("drop trigger fails on by_day", "update rwproxy.refresh set due_at = now()")
 	d.mustRunQueue()
