@@ -10,7 +10,7 @@ import (
 // Progress is how far a refresh has come.
 type Progress struct {
 	Step      string // what it does now
-	Rows      int64  // deleted and inserted so far, -1 when that is not known
+	Rows      int64  // of the step so far, -1 when that is not known
 	Estimated bool   // Rows is about right
 }
 

@@ -214,7 +214,8 @@ func TestAFailureIsTriedAgain(t *testing.T) {
 	if got := s.value("select state, error, attempt, started_at, technique from rwproxy.refreshes"); got != "QUEUED|not now|1|null|null" {
 		t.Errorf("it is %s", got)
 	}
-	if q := s.readQueue(); q.NextDue.Sub(q.Now) < 59*time.Minute || q.Elsewhere {
+	// Others may have to wait for it: five minutes are the most.
+	if q := s.readQueue(); q.NextDue.Sub(q.Now) < 4*time.Minute || q.NextDue.Sub(q.Now) > 5*time.Minute || q.Elsewhere {
 		t.Errorf("%+v", q)
 	}
 	fail(0)

@@ -172,7 +172,7 @@ grant select (id) on rwproxy.database to public;
 create table rwproxy.progress (
     refresh_id uuid primary key,
     step text not null,
-    rows bigint, -- deleted and inserted so far; null when that is not known
+    rows bigint, -- of the step so far; null when that is not known
     estimated boolean not null,
     updated_at timestamptz not null default pg_catalog.clock_timestamp()
 );

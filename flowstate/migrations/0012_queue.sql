@@ -274,17 +274,11 @@ begin
         return;
     end if;
     return query
-        with recursive reads (table_id, upstream) as (
-            select t.id, u.id
+        with reads as materialized (
+            select t.id as table_id, u.id as upstream
               from rwproxy.streaming_table t
-              join rwproxy.flow_source s on s.view = t.view
-              join rwproxy.streaming_table u on u.target = s.relation
-             union
-            select r.table_id, u.id
-              from reads r
-              join rwproxy.streaming_table t on t.id = r.upstream
-              join rwproxy.flow_source s on s.view = t.view
-              join rwproxy.streaming_table u on u.target = s.relation
+             cross join rwproxy.upstream(t.view) as u (id)
+             where t.view is not null
         )
         select q.id
           from rwproxy.refresh q
