@@ -121,7 +121,7 @@ func TestABackupKeepsFlowsAndTheirHistory(t *testing.T) {
 		restored.exec("insert into source values (5, '2026-01-03')", "delete from source where day = '2026-01-03'", "refresh streaming table target")
 	}
 	if got := last(); got != "INCREMENTAL -" {
-		t.Errorf("the second refresh: %s", got)
+		t.Errorf("the second refresh: %s\n%s", got, p.log.String())
 	}
 	if got := restored.rows("select day, n from target order by day"); strings.Join(got, " ") != "2026-01-01|2 2026-01-02|2" {
 		t.Errorf("got %q", got)

@@ -2,6 +2,7 @@ package integration
 
 import (
 	"fmt"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -221,9 +222,12 @@ func (g *gate) recovered(d database, state string) {
 	t := g.holder.t
 	t.Helper()
 	g.holder.want(readGated, beforeRefresh...)
-	eventually(t, "the refresh is recorded as "+state+" with its error", func() bool {
-		return g.holder.value(`select count(*) from rwproxy.refreshes where state = '`+state+`' and error <> ''`) == "1"
+	eventually(t, "the refresh is recorded as ended", func() bool {
+		return g.holder.value(`select count(*) from rwproxy.refreshes where state <> 'RUNNING'`) == "2"
 	})
+	if got := g.holder.rows(`select concat_ws(' ', state, error) from rwproxy.refreshes order by requested_at`); !strings.HasPrefix(got[1], state+" ") {
+		t.Errorf("the refresh is recorded as %s\n%s", got, shared.log.String())
+	}
 	s := connect(t, d.url)
 	s.exec(`refresh streaming table gated`)
 	s.want(readGated, afterRefresh...)

@@ -21,8 +21,8 @@ const (
 	// huge is near Postgres's limit of a message.
 	huge = 1000 * mebibyte
 	// growth is what the proxy's resident memory may grow by meanwhile: buffers,
-	// and the race detector's share.
-	growth = 24 * mebibyte
+	// and, many times that, what the race detector keeps of them.
+	growth = 64 * mebibyte
 )
 
 // TestWhatIsHugePassesInLittleMemory has values and tables of a gigabyte pass

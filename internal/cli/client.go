@@ -66,30 +66,39 @@ func wantsPassword(err error) bool {
 	return errors.As(err, &refused) && refused.Code == "28P01"
 }
 
-// askPassword reads a password from the terminal, which does not show it.
+// askPassword reads a password from the terminal, which shows none of it: it
+// has stopped to echo what is typed before it asks.
 func askPassword(ctx context.Context, out io.Writer, user string) (string, error) {
-	terminal := int(os.Stdin.Fd())
-	before, err := term.GetState(terminal)
+	descriptor := int(os.Stdin.Fd())
+	before, err := term.MakeRaw(descriptor)
 	if err != nil {
 		return "", err
 	}
-	fmt.Fprintf(out, "Password for user %s: ", printable(user))
-	defer fmt.Fprintln(out)
 	type answer struct {
-		password []byte
+		password string
 		err      error
 	}
 	answered := make(chan answer, 1)
 	go func() {
-		password, err := term.ReadPassword(terminal)
+		terminal := term.NewTerminal(struct {
+			io.Reader
+			io.Writer
+		}{os.Stdin, out}, "")
+		password, err := terminal.ReadPassword("Password for user " + printable(user) + ": ")
 		answered <- answer{password, err}
 	}()
+	var a answer
 	select {
-	case a := <-answered:
-		return string(a.password), a.err
+	case a = <-answered:
 	case <-ctx.Done():
-		return "", errors.Join(errors.New("interrupted"), term.Restore(terminal, before))
+		a.err = io.EOF
 	}
+	err = term.Restore(descriptor, before)
+	if errors.Is(a.err, io.EOF) { // also Ctrl-C, which is no signal meanwhile
+		fmt.Fprintln(out)
+		a.err = errors.New("interrupted")
+	}
+	return a.password, errors.Join(a.err, err)
 }
 
 // query runs a query whose first column is a JSON object, the same that --json
