@@ -12,6 +12,7 @@
 package pgtest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/rwproxy/rwproxy/internal/embedded"
 )
@@ -109,10 +112,26 @@ func (c *cluster) start() (*embedded.Postgres, error) {
 			Bin:      os.Getenv(binVariable),
 			Settings: c.settings,
 			Trust:    true,
+			Logger:   zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zapcore.EncoderConfig{}), crashes{}, zap.DebugLevel)),
 		})
 	})
 	return c.server, c.err
 }
+
+// crashes prints the lines of the server's log that say how a backend of it
+// crashed, and in which statement: every test meanwhile fails with it.
+type crashes struct{}
+
+func (crashes) Write(entry []byte) (int, error) {
+	for _, sign := range []string{"was terminated by signal", "Failed process was running", "PANIC:"} {
+		if bytes.Contains(entry, []byte(sign)) {
+			return os.Stderr.Write(entry)
+		}
+	}
+	return len(entry), nil
+}
+
+func (crashes) Sync() error { return nil }
 
 // stop stops the server if it was started, and removes its data.
 func (c *cluster) stop() error {
