@@ -43,8 +43,11 @@ select pg_catalog.jsonb_build_object(
                       limit 1
                      ) last on true
                cross join lateral (
-                     -- A flow that has no log to compare with has nothing pending that is known.
-                     select pg_catalog.bool_or(rwproxy.has_pending_change(k.log, t.cursor)) as found
+                     -- A flow that has no log to compare with has nothing pending that is known;
+                     -- on another database cluster everything is.
+                     select pg_catalog.bool_or(
+                                t.cursor_system <> rwproxy.system_identifier()
+                                or rwproxy.has_pending_change(k.log, t.cursor)) as found
                        from rwproxy.capture_need d
                        join rwproxy.capture k on k.relation = d.relation
                       where d.view = t.view and not d.is_target and t.cursor is not null

@@ -83,6 +83,8 @@ func anyRun(output string) string {
 func TestABackupKeepsFlowsAndTheirHistory(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
+	// Transactions have other numbers where it is restored.
+	connect(t, d.direct).exec("do $$ begin for i in 1..10000 loop perform pg_current_xact_id(); commit; end loop; end $$")
 	connect(t, d.url).exec("create table source (id int primary key, day date)",
 		"insert into source values (1, '2026-01-01')",
 		"create streaming table target flow replace where true by name select day, count(*) as n from source group by day",
@@ -114,14 +116,8 @@ func TestABackupKeepsFlowsAndTheirHistory(t *testing.T) {
 		t.Errorf("the first refresh: %s", got)
 	}
 	restored.exec("insert into source values (4, '2026-01-02')", "refresh streaming table target")
-	for range 10 { // the first one may have had to leave recording changes to the next
-		if last() != "FULL_RECOMPUTE SOURCE_NOT_TRACKED" {
-			break
-		}
-		restored.exec("insert into source values (5, '2026-01-03')", "delete from source where day = '2026-01-03'", "refresh streaming table target")
-	}
 	if got := last(); got != "INCREMENTAL -" {
-		t.Errorf("the second refresh: %s\n%s", got, p.log.String())
+		t.Errorf("the second refresh: %s", got)
 	}
 	if got := restored.rows("select day, n from target order by day"); strings.Join(got, " ") != "2026-01-01|2 2026-01-02|2" {
 		t.Errorf("got %q", got)

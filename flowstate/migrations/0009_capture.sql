@@ -20,6 +20,12 @@ create schema rwproxy_log;
 -- The type of a column that is not there; see capture_source.
 create type rwproxy_log.missing as ();
 
+create function rwproxy.system_identifier() returns text
+language sql stable
+as $$
+    select s.system_identifier::text from pg_catalog.pg_control_system() as s
+$$;
+
 create sequence rwproxy.capture_number;
 
 create table rwproxy.capture (
@@ -35,7 +41,10 @@ create table rwproxy.capture (
     -- Whether what is logged wakes whoever listens for the flows that a change
     -- triggers; see rwproxy.arm_triggers.
     wakes boolean not null default false,
-    wakes_since xid8
+    wakes_since xid8,
+    -- The database cluster that the transactions are of: what a restored log
+    -- holds says nothing about those of another.
+    system text not null
 );
 
 -- What each flow needs logged. The view may not be committed yet.
@@ -643,8 +652,9 @@ begin
 end
 $$;
 
--- captured says whether every table below a root has its triggers, and all of
--- them fire whatever the session's role in replication.
+-- captured says whether every table below a root has its triggers, all of them
+-- fire whatever the session's role in replication, and the log is of this
+-- database cluster.
 create function rwproxy.captured(root oid) returns boolean
 language sql stable
 as $$
@@ -661,6 +671,7 @@ as $$
       from rwproxy.capture c
       join pg_catalog.pg_proc p on p.pronamespace = 'rwproxy_log'::regnamespace and p.proname = 'capture_' || c.number
      where c.relation = root
+       and c.system = rwproxy.system_identifier()
 $$;
 
 -- need_columns are what a flow needs of a relation, as columns of its root.
@@ -682,6 +693,30 @@ as $$
            end
       from rwproxy.need_columns(target, names, false) as every (columns)
      cross join rwproxy.need_columns(target, names, true) as logged (columns)
+$$;
+
+-- renew_log begins a log anew that was restored from another database cluster,
+-- whose transactions have the numbers of others here. The relation is locked
+-- against writers.
+create function rwproxy.renew_log(root oid) returns void
+language plpgsql
+as $$
+declare
+    renewed rwproxy.capture;
+begin
+    update rwproxy.capture c
+       set system = rwproxy.system_identifier(),
+           wakes_since = null
+     where c.relation = root and c.system <> rwproxy.system_identifier()
+    returning c.* into renewed;
+    if found then
+        execute pg_catalog.format('delete from %s', renewed.log);
+        update rwproxy.capture_need n
+           set installed = pg_catalog.pg_current_xact_id(),
+               since = pg_catalog.pg_current_snapshot()
+         where n.relation = root;
+    end if;
+end
 $$;
 
 -- need_capture notes what a flow needs, and sees to it that it is logged. It
@@ -725,9 +760,11 @@ begin
             'create table rwproxy_log.log_%s (xid xid8 not null, known smallint not null, own boolean not null)',
             captured.number);
         execute pg_catalog.format('alter table rwproxy_log.log_%s replica identity full', captured.number);
-        insert into rwproxy.capture (relation, number, log, columns, reads)
-        values (root, captured.number, pg_catalog.format('rwproxy_log.log_%s', captured.number)::regclass, '{}', '{}');
+        insert into rwproxy.capture (relation, number, log, columns, reads, system)
+        values (root, captured.number, pg_catalog.format('rwproxy_log.log_%s', captured.number)::regclass, '{}', '{}',
+                rwproxy.system_identifier());
     end if;
+    perform rwproxy.renew_log(root);
     insert into rwproxy.capture_need (view, relation, is_target, columns, reads, installed, since)
     values (flow_view, root, wanted.is_target, wanted.columns, wanted.reads, wanted.installed,
             pg_catalog.pg_current_snapshot())

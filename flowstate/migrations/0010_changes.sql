@@ -9,12 +9,6 @@ create table rwproxy.proof (
     detail jsonb
 );
 
-create function rwproxy.system_identifier() returns text
-language sql stable
-as $$
-    select s.system_identifier::text from pg_catalog.pg_control_system() as s
-$$;
-
 -- view_relations are the relations that a view reads, through nested views,
 -- with the views.
 create function rwproxy.view_relations(flow_view oid) returns setof oid
