@@ -21,7 +21,11 @@ func (e *Engine) enqueue(ctx context.Context, c Client, st *rewrite.Refresh, res
 		return viewGone(st.Text, st.Target)
 	}
 	if err := e.checkRunner(ctx, c); err != nil {
-		return err
+		return pgdiag.Edited(err, func(d *pgdiag.Diagnostic) {
+			if d.Code == "42501" {
+				d.Hint += " Or leave ASYNC out."
+			}
+		})
 	}
 	var id string
 	err = inTransaction(ctx, c, func() error {
@@ -57,11 +61,7 @@ func (e *Engine) checkRunner(ctx context.Context, c Client) error {
 	if err != nil {
 		return err
 	}
-	return pgdiag.Edited(e.service.CheckRunner(ctx, c.Database(), rows[0][0].Text), func(d *pgdiag.Diagnostic) {
-		if d.Code == "42501" {
-			d.Hint += " Or leave ASYNC out."
-		}
-	})
+	return e.service.CheckRunner(ctx, c.Database(), rows[0][0].Text)
 }
 
 // request is what the run is to do, once it has been checked as far as that can
