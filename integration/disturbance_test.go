@@ -265,7 +265,7 @@ func TestARefreshIsExactAfterADisturbance(t *testing.T) {
 func (b disturbance) play(t *testing.T, d database, schema string, seed uint64) {
 	t.Helper()
 	named := strings.NewReplacer("{schema}", schema, "{database}", d.name, "{port}", fmt.Sprint(server.Port()))
-	sh := shape{name: b.name, sources: b.sources, query: named.Replace(b.query), windows: []string{b.window}}
+	sh := shape{name: b.name, sources: b.sources, query: named.Replace(b.query), windows: []string{b.window}, ofSession: b.settings != nil}
 	if sh.sources == nil {
 		sh.sources = sources(facts)
 	}
