@@ -42,20 +42,23 @@ func (r *run) recordFailure(ctx context.Context, failure error) {
 		r.logFailure(f)
 	}
 
-	if !r.client.Joined() && ctx.Err() == nil && flowstate.Fail(ctx, r.client, f) == nil {
-		return
+	var err error
+	if !r.client.Joined() && ctx.Err() == nil {
+		if err = flowstate.Fail(ctx, r.client, f); err == nil {
+			return
+		}
 	}
 	detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
-	err := r.engine.service.Do(detached, r.client.Database(), func(s pgsession.Session) error {
+	serviceErr := r.engine.service.Do(detached, r.client.Database(), func(s pgsession.Session) error {
 		return flowstate.Fail(detached, s, f)
 	})
 	const running = "55006"
-	if r.queued != nil && pgdiag.Code(err) == running {
+	if r.queued != nil && pgdiag.Code(serviceErr) == running {
 		return // it is queued again when Postgres has noticed that its session is lost
 	}
-	if err != nil {
-		r.engine.logger.Error("failed refresh not recorded", append(r.fields(), zap.Error(err))...)
+	if serviceErr != nil {
+		r.engine.logger.Error("failed refresh not recorded", append(r.fields(), zap.Error(errors.Join(err, serviceErr)))...)
 	}
 }
 
