@@ -220,13 +220,13 @@ func ownProxyBy(t *testing.T, command []string, upstream string, settings ...str
 
 // ownServer starts a server for one test, which may kill it, and a proxy in
 // front of it.
-func ownServer(t *testing.T, name string) (*embedded.Postgres, *proxy) {
+func ownServer(t *testing.T, name string, settings ...string) (*embedded.Postgres, *proxy) {
 	t.Helper()
 	own, err := startServer(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := startProxy(own.URL("postgres"))
+	p, err := startProxy(own.URL("postgres"), settings...)
 	if err != nil {
 		t.Fatal(err, stopServer(own))
 	}

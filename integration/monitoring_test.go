@@ -35,8 +35,10 @@ func monitored(t *testing.T) (address string, d database) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d = newDatabase(t)
-	s := connect(t, ownProxy(t, server.URL("postgres"), "--http", address).url(d.direct))
+	// Before the shared server it would run what other tests ask for, and count it.
+	own, p := ownServer(t, "monitored", "--http", address)
+	d = newDatabaseOn(t, own, p)
+	s := connect(t, d.url)
 	s.createTotals()
 	s.exec(`refresh streaming table totals`, `insert into orders values (4, current_date, 40)`)
 	s.fails("42P01", `refresh streaming table missing`)
