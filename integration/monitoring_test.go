@@ -36,7 +36,7 @@ func monitored(t *testing.T) (address string, d database) {
 		t.Fatal(err)
 	}
 	// Before the shared server it would run what other tests ask for, and count it.
-	own, p := ownServer(t, "monitored", "--http", address)
+	own, p := ownServer(t, t.Name(), "--http", address)
 	d = newDatabaseOn(t, own, p)
 	s := connect(t, d.url)
 	s.createTotals()
