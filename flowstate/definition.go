@@ -53,7 +53,7 @@ type StreamingTable struct {
 // LastRefresh is what the next refresh is compared with.
 type LastRefresh struct {
 	Window            string // the predicate, resolved
-	PredicateVolatile bool   // it called a volatile function
+	PredicateVolatile bool   // it, or that of an override since, called a volatile function
 	DefinitionVersion int
 }
 

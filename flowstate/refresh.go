@@ -72,6 +72,7 @@ type PlanRecord struct {
 	Reason    string // of a full recompute, else ""
 	Window    string // the predicate of the window, resolved
 	Applied   string // the predicate that DELETE and INSERT use
+	Differs   bool   // of an override: it may have deleted other rows than it has inserted
 	// Issues are what speaks against writing less, each with the reason that
 	// it gives. Without any, Reason is the only one.
 	Issues []Issue
@@ -99,6 +100,7 @@ func Plan(ctx context.Context, s pgsession.Session, id string, p PlanRecord) err
 		optional("reason", p.Reason).
 		text("window_predicate", p.Window).
 		text("applied_predicate", p.Applied).
+		boolean("override_differs", p.Differs).
 		send(ctx, s)
 	return err
 }

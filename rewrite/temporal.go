@@ -52,6 +52,25 @@ func ResolveTemporal(predicate string, o Lexical, value func(expression string) 
 	return b.translation().SQL, nil
 }
 
+// Calls returns the names, without their schemas, of the functions that a
+// translated predicate calls, and its operators. Keywords that stand before a
+// bracket are among them.
+func Calls(predicate string, o Lexical) (functions, operators []string, err error) {
+	t, err := newTokenText(Span{Text: predicate}, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range t.tokens {
+		switch {
+		case t.is(i, Operator):
+			operators = append(operators, t.text(i))
+		case t.isName(i) && t.punctuation(i+1, "("):
+			functions = append(functions, t.name(i))
+		}
+	}
+	return functions, operators, nil
+}
+
 // clockEnd returns the place after the clock expression at i; i if there is
 // none.
 func (t *tokenText) clockEnd(i int) int {

@@ -224,7 +224,10 @@ begin
        set technique = arguments ->> 'technique',
            reason = arguments ->> 'reason',
            window_predicate = arguments ->> 'window_predicate',
-           window_volatile = stored.condition_volatile,
+           window_volatile = case running.kind
+                                 when 'override' then (arguments ->> 'override_differs')::boolean
+                                 else stored.condition_volatile
+                             end,
            applied_predicate = arguments ->> 'applied_predicate',
            definition_version = stored.definition_version
      where r.id = running.id
@@ -264,7 +267,8 @@ end
 $$;
 
 -- finish_refresh completes a planned refresh. An override leaves what the next
--- refresh of the flow's own window is compared with.
+-- refresh of the flow's own window is compared with, but for a predicate that may
+-- have deleted other rows than it has inserted.
 create function rwproxy.finish_refresh(caller name, arguments jsonb) returns void
 language plpgsql
 as $$
@@ -298,6 +302,9 @@ begin
                cursor_fingerprint = running.cursor_fingerprint,
                cursor_system = rwproxy.system_identifier()
          where t.id = running.table_id;
+    elsif running.window_volatile then
+        -- It may have left rows of the window twice, or none of them.
+        update rwproxy.streaming_table t set last_window_volatile = true where t.id = running.table_id;
     end if;
     perform rwproxy.add_flow_progress(running, 'COMPLETED', pg_catalog.jsonb_build_object(
         'num_output_rows', running.rows_inserted,

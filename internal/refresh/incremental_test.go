@@ -288,6 +288,26 @@ func TestAnOverrideLeavesTheChangesToTheNextRefresh(t *testing.T) {
 	s.refreshed("revenue", "INCREMENTAL -")
 }
 
+func TestAnOverrideThatMayHaveReplacedOtherRowsThanItDeletedIsNotBuiltUpon(t *testing.T) {
+	t.Parallel()
+	s := newDatabase(t).connect()
+	revenue(s, "")
+	s.must("create sequence turn",
+		"create function stored() returns boolean stable language sql as 'select exists (select from revenue)'",
+		"create function odd(date) returns boolean language sql as $$ select nextval('turn') % 2 = 1 $$",
+		"create operator ?? (function = odd, rightarg = date)",
+	)
+	for _, where := range []string{
+		"nextval('turn') % 2 = 1", `"random"() < 0.5`, "pg_catalog.random() < 0.5", "stored()", "?? day",
+	} {
+		s.must("refresh streaming table revenue where "+where, "refresh streaming table revenue where day = '2024-02-10'")
+		s.refreshed("revenue", "FULL_RECOMPUTE PRIOR_REPLACE_WHERE_NOT_DETERMINISTIC")
+		s.refreshed("revenue", "NO_OP -")
+	}
+	s.must("refresh streaming table revenue where day between current_date - 1 and now() or abs(shop) in (1, 2)")
+	s.refreshed("revenue", "NO_OP -")
+}
+
 func TestARefreshInsideATransactionIsIncrementalAndRollsBackWithIt(t *testing.T) {
 	t.Parallel()
 	s := newDatabase(t).connect()

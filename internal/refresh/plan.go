@@ -15,6 +15,7 @@ type plan struct {
 	mayMove bool   // rows may be stored with other values than the predicate saw
 	rekeyed bool   // also in columns of the type that the query returns
 	mayKeep bool   // rows may survive the DELETE
+	differs bool   // an override may have selected other rows to delete than to insert
 	changes *flowstate.Changes
 	proved  proof
 	whole   cost // of the window
@@ -32,7 +33,7 @@ type decision struct {
 // makePlan chooses how to write a window. It reads what has changed, so the
 // transaction has taken its snapshot.
 func (r *run) makePlan(ctx context.Context, w rewrite.Window) (plan, error) {
-	p := plan{window: w.Predicate, mayMove: r.plan.mayMove}
+	p := plan{window: w.Predicate, mayMove: r.plan.mayMove, differs: r.plan.differs}
 	facts, err := readTargetFacts(ctx, r.client, r.target.OID)
 	if err != nil {
 		return plan{}, err
@@ -70,5 +71,5 @@ func (p plan) applied() string {
 }
 
 func (p plan) record() flowstate.PlanRecord {
-	return flowstate.PlanRecord{Technique: p.technique, Reason: p.reason, Window: p.window, Applied: p.applied(), Issues: p.issues}
+	return flowstate.PlanRecord{Technique: p.technique, Reason: p.reason, Window: p.window, Applied: p.applied(), Differs: p.differs, Issues: p.issues}
 }

@@ -157,6 +157,25 @@ func (p *predicate) facts(ctx context.Context, f *frame, w rewrite.Window) (pred
 	return facts, err
 }
 
+//go:embed predicate_may_differ.sql
+var predicateMayDifferSQL string
+
+// mayDiffer says whether a resolved predicate may be true for a row when rows
+// are deleted and not when they are inserted, or the other way round. Of a
+// predicate that holds for one refresh that is all there is to know, and names
+// tell it without a view, which not everybody who refreshes may create.
+func mayDiffer(ctx context.Context, s pgsession.Session, condition string, lexical rewrite.Lexical) (bool, error) {
+	functions, operators, err := rewrite.Calls(condition, lexical)
+	if err != nil || len(functions)+len(operators) == 0 {
+		return false, err
+	}
+	rows, err := s.Query(ctx, predicateMayDifferSQL, functions, operators)
+	if err != nil {
+		return false, err
+	}
+	return rows[0][0].Text == "t", nil
+}
+
 // resolve replaces the clock in a predicate by typed literals, once a refresh:
 // DELETE and INSERT use the same text, history shows it, and the next refresh
 // compares its own with it. A literal is written in ISO 8601, which is read

@@ -156,7 +156,10 @@ func (r *run) window(ctx context.Context) (rewrite.Window, error) {
 		}
 		condition = override.translation.SQL
 	}
-	w.Predicate, err = resolve(ctx, r.frame, condition, lexical)
+	if w.Predicate, err = resolve(ctx, r.frame, condition, lexical); err != nil || r.where == nil {
+		return w, err
+	}
+	r.plan.differs, err = mayDiffer(ctx, r.client, w.Predicate, lexical)
 	return w, err
 }
 
