@@ -97,6 +97,46 @@ func TestACanceledRefreshLeavesTheTargetAsItWas(t *testing.T) {
 	})
 }
 
+func TestARefreshThatIsCanceledTwiceIsRecorded(t *testing.T) {
+	eachProtocol(t, func(t *testing.T, d database, s *session) {
+		g := s.createGated(d)
+		g.close()
+		outcome := g.startRefresh(s, `refresh streaming table gated`)
+		// Comes between the refresh's transaction and the one that records it.
+		locker := connect(t, d.direct)
+		locker.exec(`begin`)
+		locked := make(chan error, 1)
+		go func() {
+			_, err := locker.run(`lock table rwproxy.refresh in exclusive mode`)
+			locked <- err
+		}()
+		waits := func(pid uint32) string {
+			return g.holder.value(fmt.Sprintf(`select coalesce(min(waitstart)::text, '') from pg_locks where pid = %d and not granted`, pid))
+		}
+		eventually(t, "the table waits for the refresh", func() bool { return waits(locker.pid()) != "" })
+		before := waits(s.pid())
+		for range 2 {
+			if err := s.conn.CancelRequest(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "it is being recorded", func() bool {
+				now := waits(s.pid())
+				return now != "" && now != before
+			})
+			before = waits(s.pid())
+		}
+		if err := done(t, locked); err != nil {
+			t.Fatal(describe(err))
+		}
+		locker.exec(`rollback`)
+		if code := sqlState(done(t, outcome)); code != "57014" {
+			t.Errorf("SQLSTATE %q", code)
+		}
+		g.open()
+		g.recovered(d, "CANCELED")
+	})
+}
+
 func TestARefreshStopsAtTheStatementTimeout(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, d database, s *session) {
 		g := s.createGated(d)

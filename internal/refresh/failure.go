@@ -44,7 +44,7 @@ func (r *run) recordFailure(ctx context.Context, failure error) {
 
 	var err error
 	if !r.client.Joined() && ctx.Err() == nil {
-		if err = flowstate.Fail(ctx, r.client, f); err == nil {
+		if err = r.fail(ctx, f); err == nil {
 			return
 		}
 	}
@@ -60,6 +60,18 @@ func (r *run) recordFailure(ctx context.Context, failure error) {
 	if serviceErr != nil {
 		r.engine.logger.Error("failed refresh not recorded", append(r.fields(), zap.Error(errors.Join(err, serviceErr)))...)
 	}
+}
+
+// fail records a failure in the client's session. Whoever interrupts a refresh
+// twice may meet this instead.
+func (r *run) fail(ctx context.Context, f flowstate.Failure) error {
+	var err error
+	for range attempts {
+		if err = flowstate.Fail(ctx, r.client, f); pgdiag.Code(err) != queryCanceled {
+			return err
+		}
+	}
+	return err
 }
 
 // logFailure says in the log what became of a refresh that no client waits for:
