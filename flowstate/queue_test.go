@@ -235,6 +235,48 @@ func TestWhatCannotBeginFails(t *testing.T) {
 	}
 }
 
+// Else a job would be given up the sooner the more instances there are.
+func TestAnAttemptThatSeveralInstancesCouldNotBeginCountsOnce(t *testing.T) {
+	t.Parallel()
+	s := connect(t, installed(t), "")
+	oid := s.dailyTable()
+	id := s.enqueue(oid)
+	failure := flowstate.Failure{RefreshID: id, Queued: true, RetryIn: time.Millisecond, Error: pgdiag.New("53300", "too many connections")}
+	for range 3 {
+		ok(t, flowstate.Fail(t.Context(), s, failure))
+	}
+	if got := s.value("select state, attempt from rwproxy.refreshes"); got != "QUEUED|1" {
+		t.Errorf("it is %s", got)
+	}
+	failure.RetryIn = 0 // an instance that was stopped for a while
+	ok(t, flowstate.Fail(t.Context(), s, failure))
+	if got := s.value("select state, attempt from rwproxy.refreshes"); got != "QUEUED|1" {
+		t.Errorf("after a failure of the first attempt the second is %s", got)
+	}
+	failure.Attempt = 1
+	ok(t, flowstate.Fail(t.Context(), s, failure))
+	if got := s.state(id); got != "FAILED|too many connections" {
+		t.Errorf("it is %s", got)
+	}
+}
+
+func TestARoleCannotFillTheQueue(t *testing.T) {
+	t.Parallel()
+	s := connect(t, installed(t), "")
+	oid := s.dailyTable()
+	first := s.enqueue(oid)
+	s.must(`insert into rwproxy.refresh
+	        select (jsonb_populate_record(r, jsonb_build_object('id', gen_random_uuid()))).*
+	          from rwproxy.refresh r, generate_series(2, 10000)`)
+	_, err := flowstate.Enqueue(t.Context(), s, flowstate.Request{Target: oid, Kind: flowstate.KindWindow})
+	refused(t, err, "53400", `too many refreshes of role "postgres" are queued`)
+	canceled, err := flowstate.Cancel(t.Context(), s, first)
+	ok(t, err)
+	if !canceled {
+		t.Error("nothing was canceled")
+	}
+}
+
 // One look does not take so long that it is given up.
 func TestVeryManyRefreshesOfADroppedTableAreEndedInSteps(t *testing.T) {
 	t.Parallel()

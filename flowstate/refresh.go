@@ -136,6 +136,9 @@ type Failure struct {
 	StartedAt   time.Time
 	Plan        PlanRecord // zero if it failed before it was planned
 	TimedOut    bool       // it was Postgres's clock that canceled it, no one else
+	// Queued is that it came from the queue, where its [Job] was of this Attempt.
+	Queued  bool
+	Attempt int
 	// RetryIn is when a refresh that runs by itself is tried again; 0 for never.
 	RetryIn time.Duration
 	Error   *pgdiag.Diagnostic
@@ -152,9 +155,10 @@ func (f Failure) State() string {
 
 // Fail records that a refresh failed. It runs after the rollback, in a
 // transaction of its own, and also records a refresh whose row, or whose table,
-// was rolled back; one that has ended already stays as it ended. It returns
-// 55006 if the refresh still runs in another session. A queued refresh that
-// cannot begin fails like one that runs.
+// was rolled back; one that has ended already stays as it ended, and the failure
+// of an attempt that another one has followed changes nothing. It returns 55006
+// if the refresh still runs in another session. A queued refresh that cannot
+// begin fails like one that runs.
 func Fail(ctx context.Context, s pgsession.Session, f Failure) error {
 	r := newRequest("fail_refresh").
 		optional("id", f.RefreshID).
@@ -175,6 +179,9 @@ func Fail(ctx context.Context, s pgsession.Session, f Failure) error {
 		text("error_code", f.Error.Code).
 		optional("error_detail", f.Error.Detail).
 		optional("error_hint", f.Error.Hint)
+	if f.Queued {
+		r.number("attempt", int64(f.Attempt))
+	}
 	if f.RetryIn > 0 {
 		r.number("retry_in_ms", max(1, f.RetryIn.Milliseconds()))
 	}

@@ -58,9 +58,11 @@ func (s *Service) CheckRunner(ctx context.Context, database, role string) error 
 }
 
 // soonNoticed has a server notice soon that nobody is there any more: a closed
-// connection in the middle of a query, and within half a minute a machine that
-// is gone without a word. Until then its locks keep others out.
+// connection in the middle of a query, within half a minute a machine that is
+// gone without a word, and after a minute a process that is stopped. Until then
+// its locks keep others out.
 var soonNoticed = []string{
+	"set idle_in_transaction_session_timeout = '" + abandoned + "'; set idle_session_timeout = '" + abandoned + "'",
 	"set client_connection_check_interval = '1s'",
 	"set tcp_keepalives_idle = 10; set tcp_keepalives_interval = 5; set tcp_keepalives_count = 4",
 }
@@ -75,6 +77,9 @@ func (s *Service) ConnectRunner(ctx context.Context, database, role string) (*pg
 	config := s.config.Copy()
 	config.Database = database
 	config.RuntimeParams["application_name"] = "rwproxy job"
+	for _, limit := range limits {
+		delete(config.RuntimeParams, limit) // those of the database hold for refreshes
+	}
 	if role != s.config.User {
 		r, err := s.ensureRunner(ctx, database, role, false)
 		if err != nil {
@@ -141,7 +146,7 @@ func readRunnerFacts(ctx context.Context, conn *pgx.Conn, role string) (runnerFa
 	if errors.Is(err, pgx.ErrNoRows) {
 		return runnerFacts{}, pgdiag.New("42704", fmt.Sprintf("role %q does not exist", role))
 	}
-	return facts, err
+	return facts, pgsession.FromPgxError(err)
 }
 
 // makeRunner creates a runner unless there is one, whose password it sets again

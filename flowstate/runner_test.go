@@ -235,8 +235,9 @@ func TestAServerNoticesSoonThatAJobsProxyIsGone(t *testing.T) {
 	dropRunner(t, d.super, d.strangerName)
 	s := asRunner(t, newService(t, d.url), d.super.conn.Config().Database, d.strangerName)
 	got := s.value(`select string_agg(name || ' ' || setting, ', ' order by name) from pg_settings
-		where name ~ '^tcp_keepalives' or name = 'client_connection_check_interval'`)
-	want := "client_connection_check_interval 1000, tcp_keepalives_count 4, tcp_keepalives_idle 10, tcp_keepalives_interval 5"
+		where name ~ '^tcp_keepalives|^idle_' or name = 'client_connection_check_interval'`)
+	want := "client_connection_check_interval 1000, idle_in_transaction_session_timeout 60000, idle_session_timeout 60000, " +
+		"tcp_keepalives_count 4, tcp_keepalives_idle 10, tcp_keepalives_interval 5"
 	if got != want {
 		t.Errorf("the settings are %s", got)
 	}

@@ -61,6 +61,15 @@ func Install(ctx context.Context, conn *pgx.Conn) error {
 // alone runs do in a transaction in which nobody else installs or uninstalls
 // anything, and whose schemas are ours if they are there.
 func alone(ctx context.Context, conn *pgx.Conn, do func(context.Context, pgx.Tx) error) error {
+	var standby bool
+	if err := conn.QueryRow(ctx, "select pg_catalog.pg_is_in_recovery()").Scan(&standby); err != nil {
+		return pgsession.FromPgxError(err)
+	}
+	if standby {
+		return pgdiag.New("25006", "cannot execute statements of rwproxy during recovery").
+			WithDetail("The server is a standby, which can be read only.").
+			WithHint("Connect to the primary.")
+	}
 	options := pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}
 	return pgsession.FromPgxError(pgx.BeginTxFunc(ctx, conn, options, func(tx pgx.Tx) error {
 		// At READ COMMITTED the statements after the lock see what its last holder

@@ -1,11 +1,13 @@
 package flowstate_test
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"testing"
 
 	"github.com/rwproxy/rwproxy/flowstate"
+	"github.com/rwproxy/rwproxy/internal/embedded"
 	"github.com/rwproxy/rwproxy/internal/embedded/pgtest"
 	"github.com/rwproxy/rwproxy/internal/pgdiag"
 )
@@ -167,4 +169,22 @@ func newService(t *testing.T, url string) *flowstate.Service {
 	}
 	t.Cleanup(service.Close)
 	return service
+}
+
+func TestAStandbyIsLeftAsItIs(t *testing.T) {
+	t.Parallel()
+	data := pgtest.TempDir(t)
+	server, err := embedded.Start(t.Context(), embedded.Config{DataDir: data, Trust: true, Settings: map[string]string{"fsync": "off"}})
+	ok(t, err)
+	defer func() { ok(t, server.Stop(context.Background())) }()
+	primary := connect(t, server.URL("postgres"), "")
+	ok(t, flowstate.Install(t.Context(), primary.conn))
+	primary.must("copy (select) to program 'touch standby.signal'")
+	ok(t, server.Restart(t.Context()))
+	standby := connect(t, server.URL("postgres"), "")
+	for what, err := range map[string]error{
+		"install": flowstate.Install(t.Context(), standby.conn), "uninstall": flowstate.Uninstall(t.Context(), standby.conn),
+	} {
+		t.Run(what, func(t *testing.T) { refused(t, err, "25006", "cannot execute statements of rwproxy during recovery") })
+	}
 }

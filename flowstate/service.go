@@ -46,10 +46,24 @@ func NewService(url string) (*Service, error) {
 	// included.
 	config.RuntimeParams["role"] = "none"
 	config.RuntimeParams["search_path"] = "pg_catalog"
+	for _, limit := range limits {
+		config.RuntimeParams[limit] = "0" // a session of the service has its own
+	}
+	config.RuntimeParams[idleInTransaction] = abandoned
 	return &Service{
 		config: config, pools: map[string]*pool{}, installed: map[string]string{}, collections: map[string]*collection{},
 	}, nil
 }
+
+// limits are the settings that end a statement or a session that takes long.
+var limits = []string{"statement_timeout", "lock_timeout", "idle_session_timeout"}
+
+const (
+	idleInTransaction = "idle_in_transaction_session_timeout"
+	// abandoned is after how long a transaction is rolled back in which nothing
+	// is asked for any more: its proxy is stopped, and its locks keep others out.
+	abandoned = "1min"
+)
 
 // Do runs do on a connection to a database, and waits for one if all are busy.
 // do leaves the session as it found it, or returns an error.

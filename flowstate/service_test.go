@@ -136,3 +136,27 @@ func TestAServiceRoleThatLacksRightsIsNamed(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// Whoever owns a database may set them there: for refreshes they hold.
+func TestTheLimitsOfADatabaseHoldForRefreshesOnly(t *testing.T) {
+	t.Parallel()
+	url := pgtest.Database(t)
+	s := connect(t, url, "")
+	database := s.conn.Config().Database
+	for _, name := range []string{"statement_timeout", "lock_timeout", "idle_session_timeout", "idle_in_transaction_session_timeout"} {
+		s.must("alter database " + database + " set " + name + " = '7s'")
+	}
+	const limits = "select string_agg(setting, ' ' order by name) from pg_settings where name ~ '^(statement|lock|idle.*)_timeout$'"
+	service := newService(t, url)
+	ok(t, service.Do(t.Context(), database, func(session pgsession.Session) error {
+		rows, err := session.Query(t.Context(), limits)
+		if err == nil && rows[0][0].Text != "60000 0 0 0" {
+			t.Errorf("those of the service are %s", rows[0][0].Text)
+		}
+		return err
+	}))
+	runner := asRunner(t, service, database, s.conn.Config().User)
+	if got := runner.value(limits); got != "60000 60000 7000 7000" {
+		t.Errorf("those of a refresh are %s", got)
+	}
+}

@@ -9,18 +9,24 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/rwproxy/rwproxy/internal/pgdiag"
+	"github.com/rwproxy/rwproxy/internal/pgsession"
 	"github.com/rwproxy/rwproxy/rewrite"
 )
+
+// uninstallLockTimeout is how long a table may be used that an uninstallation
+// has to take a trigger from.
+const uninstallLockTimeout = "10s"
 
 //go:embed uninstall.sql
 var dependentsSQL string
 
 // Uninstall drops rwproxy's schemas from the connection's database, and the
 // triggers that capture changes, in one transaction. The tables stay, streaming
-// tables with their rows. It waits for those who write to captured tables, and
-// does nothing when nothing is installed. Errors: 55006 while a refresh runs,
-// which would wait for it in turn, 2BP01 if something outside
-// the schemas depends on what is in them, 42501 unless the role owns them.
+// tables with their rows. It does nothing when nothing is installed. It waits
+// for those who use captured tables, but not for long: whoever wants to use one
+// next waits behind it. Errors: 55006 while a refresh runs, which would wait for
+// it in turn, 55P03 while somebody uses a table, 2BP01 if something outside the
+// schemas depends on what is in them, 42501 unless the role owns them.
 func Uninstall(ctx context.Context, conn *pgx.Conn) error {
 	if err := alone(ctx, conn, uninstall); err != nil {
 		return fmt.Errorf("uninstall schema rwproxy: %w", err)
@@ -30,6 +36,9 @@ func Uninstall(ctx context.Context, conn *pgx.Conn) error {
 
 func uninstall(ctx context.Context, tx pgx.Tx) error {
 	if err := refuseWhileRefreshing(ctx, tx); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, "set local lock_timeout = '"+uninstallLockTimeout+"'"); err != nil {
 		return err
 	}
 	rows, err := tx.Query(ctx, dependentsSQL, schemas)
@@ -51,6 +60,11 @@ func uninstall(ctx context.Context, tx pgx.Tx) error {
 	}
 	// The triggers go with their functions.
 	_, err = tx.Exec(ctx, "drop schema if exists "+strings.Join(names, ", ")+" cascade")
+	if err = pgsession.FromPgxError(err); pgdiag.Code(err) == "55P03" {
+		return pgdiag.New("55P03", "cannot drop schema rwproxy while tables are in use").
+			WithDetail("A transaction has been using a table whose changes are recorded, or a view of rwproxy's, for longer than " + uninstallLockTimeout + ".").
+			WithHint("Run it again when the transaction has ended: pg_stat_activity shows those that are open.")
+	}
 	return err
 }
 

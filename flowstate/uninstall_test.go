@@ -17,3 +17,16 @@ func TestNothingIsUninstalledWhileATableIsRefreshed(t *testing.T) {
 	refreshing.must("select pg_advisory_unlock_all()", "select pg_advisory_lock_shared(1920430194, -1)") // as one who waits for changes
 	ok(t, flowstate.Uninstall(t.Context(), s.conn))
 }
+
+// Everybody else who wants the table would wait behind it.
+func TestAnUninstallationDoesNotWaitForLongForWhoUsesATable(t *testing.T) {
+	t.Parallel()
+	url := installed(t)
+	s := connect(t, url, "")
+	s.dailyTable()
+	reading := connect(t, url, "")
+	reading.must("begin", "select from rwproxy.flows")
+	refused(t, flowstate.Uninstall(t.Context(), s.conn), "55P03", "cannot drop schema rwproxy while tables are in use")
+	reading.must("commit")
+	ok(t, flowstate.Uninstall(t.Context(), s.conn))
+}

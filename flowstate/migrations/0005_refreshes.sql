@@ -318,7 +318,8 @@ $$;
 -- back with its transaction, and one whose table was: what is known of that one
 -- is what the caller says, and only the caller's role and the service see it. A
 -- refresh that has ended stays as it ended. One that runs by itself is queued
--- again if it is to be tried again.
+-- again if it is to be tried again; when several proxies could not begin one
+-- attempt of it, the first to say so counts.
 create function rwproxy.fail_refresh(caller name, arguments jsonb) returns void
 language plpgsql
 as $$
@@ -354,7 +355,9 @@ begin
     elsif not trusted and failed.requested_by <> caller then
         raise exception using errcode = 'insufficient_privilege',
             message = pg_catalog.format('permission denied for refresh %s', failed.id);
-    elsif failed.state not in ('QUEUED', 'RUNNING') then
+    elsif failed.state not in ('QUEUED', 'RUNNING')
+        or (arguments ->> 'attempt')::integer <> failed.attempt
+    then
         return;
     elsif failed.state = 'RUNNING' and exists (
         select from rwproxy.refresh_lock l

@@ -63,16 +63,27 @@ begin
 end
 $$;
 
--- enqueue_refresh is REFRESH … ASYNC.
+-- enqueue_refresh is REFRESH … ASYNC. Whoever looks at the queue reads all of it.
 create function rwproxy.enqueue_refresh(caller name, arguments jsonb) returns jsonb
 language plpgsql
 as $$
 declare
+    most constant integer := 10000; -- that a role has asked for
     relation oid := (arguments ->> 'target')::oid;
     stored_id uuid;
 begin
     perform rwproxy.require_writer(caller, relation);
     select t.id into stored_id from rwproxy.streaming_table t where t.target = relation;
+    if most <= (
+        select pg_catalog.count(*)
+          from rwproxy.refresh r
+         where r.state = 'QUEUED' and r.requested_by = caller and r.cause = 'statement')
+    then
+        raise exception using errcode = 'configuration_limit_exceeded',
+            message = pg_catalog.format('too many refreshes of role "%s" are queued', caller),
+            detail = pg_catalog.format('There may be %s in a database.', most),
+            hint = 'Wait until some have run, or cancel them with rwproxy.cancel_refresh.';
+    end if;
     return pg_catalog.jsonb_build_object('id', rwproxy.enqueue(stored_id, 'statement', caller, arguments ->> 'kind',
         pg_catalog.jsonb_strip_nulls(pg_catalog.jsonb_build_object(
             'where', arguments -> 'where', 'settings', arguments -> 'settings'))));

@@ -128,7 +128,8 @@ func fromDiagnostic(d *pgdiag.Diagnostic) *apiError {
 		e.status, e.code = http.StatusGatewayTimeout, codeUnavailable
 	case class == "08" || class == "53" || class == "57" || d.Code == "55P03":
 		e.status, e.code, e.retryAfter = http.StatusServiceUnavailable, codeUnavailable, time.Second
-	case class == "0A" || class == "22" || class == "42" || class == "44" || class == "55" || class == "2D":
+	case class == "0A" || class == "22" || class == "42" || class == "44" || class == "55" || class == "2D" ||
+		d.Code == "25006": // a standby, say
 		e.status, e.code = http.StatusBadRequest, codeInvalid
 	}
 	return e

@@ -93,7 +93,7 @@ func (d *database) notBegun(log *zap.Logger, job flowstate.Job, failure error) {
 	}
 	f := flowstate.Failure{
 		RefreshID: job.ID, OID: job.Target, Schema: job.Schema, Name: job.Name, Kind: job.Kind, Cause: job.Cause,
-		RequestedBy: job.RequestedBy, StartedAt: time.Now(), Error: diagnostic,
+		RequestedBy: job.RequestedBy, StartedAt: time.Now(), Error: diagnostic, Queued: true, Attempt: job.Attempt,
 	}
 	f.RetryIn, _ = retryConnect(diagnostic.Code, job.Attempt)
 	ctx, cancel := context.WithTimeout(d.jobs.serving, stepTimeout)

@@ -312,7 +312,7 @@ func TestARefreshThatIsCutWhenItsInstanceStopsIsRunByAnother(t *testing.T) {
 }
 
 func TestWhatIsTriedAgain(t *testing.T) {
-	for _, code := range []string{"40001", "40P01", "57P01", "57P02", "57P03", "57P05", "08006", "08001"} {
+	for _, code := range []string{"40001", "40P01", "57P01", "57P02", "57P03", "57P05", "25P03", "08006", "08001"} {
 		if in, again := retry(code, 0); !again || in < firstPause/2 || in > firstPause {
 			t.Errorf("%s: %v, %v", code, in, again)
 		}

@@ -56,7 +56,7 @@ func retryConnect(code string, attempt int) (time.Duration, bool) {
 // server is not there yet or any more.
 func isLost(code string) bool {
 	switch code {
-	case "57P01", "57P02", "57P03", "57P05":
+	case "57P01", "57P02", "57P03", "57P05", "25P03":
 		return true
 	}
 	return strings.HasPrefix(code, "08")

@@ -33,6 +33,7 @@ func (r *run) recordFailure(ctx context.Context, failure error) {
 	f.TimedOut = f.Error.Code == queryCanceled && r.timedOut(ctx, f.Error)
 	if r.queued != nil {
 		f.RequestedBy = r.queued.job.RequestedBy
+		f.Queued, f.Attempt = true, r.queued.job.Attempt
 		f.RetryIn = r.queued.retryIn(f.Error.Code)
 	}
 	if f.RetryIn == 0 {
