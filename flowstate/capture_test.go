@@ -22,7 +22,12 @@ type captured struct {
 // of query with columns day and amount.
 func newCaptured(t *testing.T, query string, statements ...string) *captured {
 	t.Helper()
-	url := installed(t)
+	return newCapturedIn(t, installed(t), query, statements...)
+}
+
+// newCapturedIn is newCaptured in a database that has rwproxy's schemas.
+func newCapturedIn(t *testing.T, url, query string, statements ...string) *captured {
+	t.Helper()
 	c := &captured{session: connect(t, url, ""), url: url, service: newService(t, url)}
 	c.must(statements...)
 	c.must("create table daily (day date, amount bigint)")

@@ -12,7 +12,7 @@ import (
 // Changes is what has happened since the last refresh of a flow's own window.
 type Changes struct {
 	HasCursor         bool            // there was such a refresh; the rest is about the time since
-	ClusterChanged    bool            // it was on another database cluster
+	ClusterChanged    bool            // the database was restored from a dump since, or upgraded
 	Fingerprint       string          // of the definitions now
 	CursorFingerprint string          // of the definitions then, "" without a cursor
 	Proof             json.RawMessage // [StoredProof].Detail, nil unless it has this Fingerprint

@@ -14,9 +14,16 @@ import (
 // and returns the URL of the copy.
 func copyDatabase(t *testing.T, s *session, url string) string {
 	t.Helper()
+	into := pgtest.Database(t)
+	restoreInto(t, s, url, into)
+	return into
+}
+
+// restoreInto copies a database into another one by pg_dump and pg_restore.
+func restoreInto(t *testing.T, s *session, url, into string) {
+	t.Helper()
 	bin := s.value("select setting from pg_config where name = 'BINDIR'")
 	file := filepath.Join(t.TempDir(), "dump")
-	into := pgtest.Database(t)
 	for _, command := range []*exec.Cmd{
 		exec.CommandContext(t.Context(), filepath.Join(bin, "pg_dump"), "--format=custom", "--file="+file, "--dbname="+url),
 		exec.CommandContext(t.Context(), filepath.Join(bin, "pg_restore"), "--exit-on-error", "--dbname="+into, file),
@@ -25,7 +32,6 @@ func copyDatabase(t *testing.T, s *session, url string) string {
 			t.Fatalf("%v: %v\n%s", command, err, output)
 		}
 	}
-	return into
 }
 
 func TestFlowsSurviveDumpAndRestore(t *testing.T) {

@@ -44,9 +44,9 @@ select pg_catalog.jsonb_build_object(
                      ) last on true
                cross join lateral (
                      -- A flow that has no log to compare with has nothing pending that is known;
-                     -- on another database cluster everything is.
+                     -- after a dump was restored everything is.
                      select pg_catalog.bool_or(
-                                t.cursor_system <> rwproxy.system_identifier()
+                                t.cursor_incarnation <> rwproxy.incarnation()
                                 or rwproxy.has_pending_change(k.log, t.cursor)) as found
                        from rwproxy.capture_need d
                        join rwproxy.capture k on k.relation = d.relation

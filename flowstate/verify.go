@@ -21,7 +21,7 @@ type Refreshed struct {
 	Window    string            // the predicate, as the last refresh resolved it
 
 	Redefined bool            // the flow, or what it reads, has another definition since
-	Moved     bool            // the last refresh was on another database cluster
+	Moved     bool            // the database was restored from a dump since the last refresh, or upgraded
 	Proof     json.RawMessage // [StoredProof].Detail, nil if there is none for the definitions of now
 	Changed   []string        // the sources that have changed since, with their schemas
 	Untracked []string        // the sources of which that is not known, each with the reason why

@@ -12,7 +12,7 @@ select t.target::oid,
        t.last_window,
        t.last_definition_version is distinct from t.definition_version
            or t.cursor_fingerprint is distinct from definitions.fingerprint as redefined,
-       t.cursor_system is distinct from rwproxy.system_identifier() as moved,
+       t.cursor_incarnation is distinct from rwproxy.incarnation() as moved,
        (select p.detail
           from rwproxy.proof p
          where p.view = t.view and p.fingerprint = definitions.fingerprint) as proof,

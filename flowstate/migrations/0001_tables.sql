@@ -42,11 +42,11 @@ create table rwproxy.streaming_table (
     last_definition_version integer,
 
     -- What the last refresh of the flow's own window has seen: the changes that
-    -- this snapshot sees, while the definitions had this fingerprint, on this
-    -- database cluster.
+    -- this snapshot sees, while the definitions had this fingerprint. What the
+    -- snapshot's numbers are of: see rwproxy.incarnation.
     cursor pg_snapshot,
     cursor_fingerprint text,
-    cursor_system text,
+    cursor_incarnation text,
 
     constraint flow_is_whole check (
         pg_catalog.num_nulls(flow_name, view, view_definition, predicate, condition, condition_volatile, query)
@@ -66,11 +66,11 @@ create table rwproxy.schedule (
     -- to wait. computed_at is when this was looked for, null if it is to be.
     next_run_at timestamptz,
     computed_at timestamptz,
-    -- Of a trigger: what it had seen on this database cluster when it fired last,
-    -- and since when it waits for flows that its own reads.
+    -- Of a trigger: what it had seen when it fired last, with rwproxy.incarnation
+    -- at that time, and since when it waits for flows that its own reads.
     last_trigger pg_snapshot,
     last_trigger_at timestamptz,
-    last_trigger_system text,
+    last_trigger_incarnation text,
     waits_since timestamptz
 );
 

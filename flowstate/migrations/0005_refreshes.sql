@@ -300,7 +300,7 @@ begin
                last_definition_version = running.definition_version,
                cursor = running.cursor,
                cursor_fingerprint = running.cursor_fingerprint,
-               cursor_system = rwproxy.system_identifier()
+               cursor_incarnation = rwproxy.incarnation()
          where t.id = running.table_id;
     elsif running.window_volatile then
         -- It may have left rows of the window twice, or none of them.

@@ -26,6 +26,16 @@ as $$
     select s.system_identifier::text from pg_catalog.pg_control_system() as s
 $$;
 
+-- incarnation tells what the numbers of transactions are of that are stored
+-- here: where they came with a dump, they are those of others. The cluster's
+-- identifier alone does not tell it, which one that began as a copy of another
+-- shares with it; but whatever is restored from a dump has other OIDs.
+create function rwproxy.incarnation() returns text
+language sql stable
+as $$
+    select pg_catalog.format('%s/%s', rwproxy.system_identifier(), 'rwproxy.streaming_table'::regclass::oid)
+$$;
+
 create sequence rwproxy.capture_number;
 
 create table rwproxy.capture (
@@ -42,9 +52,9 @@ create table rwproxy.capture (
     -- triggers; see rwproxy.arm_triggers.
     wakes boolean not null default false,
     wakes_since xid8,
-    -- The database cluster that the transactions are of: what a restored log
-    -- holds says nothing about those of another.
-    system text not null
+    -- What the numbers of transactions are of: a log that came with a dump says
+    -- nothing about those of here.
+    incarnation text not null
 );
 
 -- What each flow needs logged. The view may not be committed yet.
@@ -653,8 +663,8 @@ end
 $$;
 
 -- captured says whether every table below a root has its triggers, all of them
--- fire whatever the session's role in replication, and the log is of this
--- database cluster.
+-- fire whatever the session's role in replication, and the log has not come with a
+-- dump.
 create function rwproxy.captured(root oid) returns boolean
 language sql stable
 as $$
@@ -671,7 +681,7 @@ as $$
       from rwproxy.capture c
       join pg_catalog.pg_proc p on p.pronamespace = 'rwproxy_log'::regnamespace and p.proname = 'capture_' || c.number
      where c.relation = root
-       and c.system = rwproxy.system_identifier()
+       and c.incarnation = rwproxy.incarnation()
 $$;
 
 -- need_columns are what a flow needs of a relation, as columns of its root.
@@ -695,9 +705,8 @@ as $$
      cross join rwproxy.need_columns(target, names, true) as logged (columns)
 $$;
 
--- renew_log begins a log anew that was restored from another database cluster,
--- whose transactions have the numbers of others here. The relation is locked
--- against writers.
+-- renew_log begins a log anew that was restored from a dump: its transactions
+-- have the numbers of others here. The relation is locked against writers.
 create function rwproxy.renew_log(root oid) returns void
 language plpgsql
 as $$
@@ -705,9 +714,9 @@ declare
     renewed rwproxy.capture;
 begin
     update rwproxy.capture c
-       set system = rwproxy.system_identifier(),
+       set incarnation = rwproxy.incarnation(),
            wakes_since = null
-     where c.relation = root and c.system <> rwproxy.system_identifier()
+     where c.relation = root and c.incarnation <> rwproxy.incarnation()
     returning c.* into renewed;
     if found then
         execute pg_catalog.format('delete from %s', renewed.log);
@@ -760,9 +769,9 @@ begin
             'create table rwproxy_log.log_%s (xid xid8 not null, known smallint not null, own boolean not null)',
             captured.number);
         execute pg_catalog.format('alter table rwproxy_log.log_%s replica identity full', captured.number);
-        insert into rwproxy.capture (relation, number, log, columns, reads, system)
+        insert into rwproxy.capture (relation, number, log, columns, reads, incarnation)
         values (root, captured.number, pg_catalog.format('rwproxy_log.log_%s', captured.number)::regclass, '{}', '{}',
-                rwproxy.system_identifier());
+                rwproxy.incarnation());
     end if;
     perform rwproxy.renew_log(root);
     insert into rwproxy.capture_need (view, relation, is_target, columns, reads, installed, since)

@@ -336,20 +336,29 @@ $$;
 -- tables, and a name in it may have come to mean another table. With the rights
 -- of the flow's author it does what the flow's query does. The author owns the
 -- function and has no right to reach it.
+--
+-- One of another role was restored from a dump, where its owner had the OID.
 create function rwproxy.ensure_reader(author oid) returns void
 language plpgsql
 as $$
 declare
     name text := pg_catalog.format('rwproxy_log.read_as_%s', author);
+    its_owner oid;
 begin
-    if pg_catalog.to_regprocedure(name || '(text, integer)') is not null
-        or not pg_catalog.pg_has_role(current_user, author, 'USAGE')
-    then
+    if not pg_catalog.pg_has_role(current_user, author, 'USAGE') then
         return;
     end if;
-    perform pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended(name, 0));
-    if pg_catalog.to_regprocedure(name || '(text, integer)') is not null then
-        return;
+    for attempt in 1..2 loop
+        select p.proowner into its_owner
+          from pg_catalog.pg_proc p
+         where p.oid = pg_catalog.to_regprocedure(name || '(text, integer)');
+        if its_owner = author or not pg_catalog.pg_has_role(current_user, its_owner, 'USAGE') then
+            return;
+        end if;
+        perform pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended(name, 0));
+    end loop;
+    if its_owner is not null then
+        execute pg_catalog.format('drop function %s', name);
     end if;
     execute pg_catalog.format(
         'create function %s(query text, row_limit integer) returns jsonb
@@ -654,7 +663,7 @@ begin
         end if;
         perform rwproxy.set_cursor(running.id, stored);
     end if;
-    if stored.cursor_system = rwproxy.system_identifier() then
+    if stored.cursor_incarnation = rwproxy.incarnation() then
         since := stored.cursor;
     end if;
 

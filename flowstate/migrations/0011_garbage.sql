@@ -99,11 +99,12 @@ begin
           from pg_catalog.pg_proc p
          where p.pronamespace = 'rwproxy_log'::regnamespace
            and p.proname ^@ 'read_as_'
-           and not exists (
-                select
-                  from rwproxy.capture_need n
-                  left join pg_catalog.pg_class v on v.oid = n.view
-                 where v.oid is null or v.relowner = p.proowner)
+           and (p.proname <> 'read_as_' || p.proowner and pg_catalog.pg_has_role(p.proowner, 'USAGE')
+                or not exists (
+                    select
+                      from rwproxy.capture_need n
+                      left join pg_catalog.pg_class v on v.oid = n.view
+                     where v.oid is null or v.relowner = p.proowner))
     loop
         execute 'drop function ' || reader.function;
     end loop;
@@ -112,7 +113,7 @@ $$;
 
 -- collect_relation deletes the changes that every flow has taken in. A flow
 -- without a cursor may be in its first refresh, whose cursor is not older than
--- what its need was noted at.
+-- what its need was noted at; so may one whose cursor came with a dump.
 create function rwproxy.collect_relation(root oid) returns void
 language plpgsql
 as $$
@@ -133,7 +134,7 @@ begin
     end if;
 
     cursors := array(
-        select coalesce(t.cursor, n.since)
+        select coalesce(case when t.cursor_incarnation = rwproxy.incarnation() then t.cursor end, n.since)
           from rwproxy.capture_need n
           left join rwproxy.streaming_table t on t.view = n.view
          where n.relation = root);

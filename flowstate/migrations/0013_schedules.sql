@@ -39,7 +39,7 @@ begin
            computed_at = null,
            last_trigger = null,
            last_trigger_at = null,
-           last_trigger_system = null,
+           last_trigger_incarnation = null,
            waits_since = null
      where s.text <> excluded.text;
     changed := found;
@@ -309,9 +309,9 @@ language plpgsql
 as $$
 declare
     pause constant interval := '1 minute'; -- between refreshes that may record changes at last
-    system text := rwproxy.system_identifier();
-    cursor pg_snapshot := case when stored.cursor_system = system then stored.cursor end;
-    fired pg_snapshot := case when trigger.last_trigger_system = system then trigger.last_trigger end;
+    here constant text := rwproxy.incarnation();
+    cursor pg_snapshot := case when stored.cursor_incarnation = here then stored.cursor end;
+    fired pg_snapshot := case when trigger.last_trigger_incarnation = here then trigger.last_trigger end;
     source record;
     unseen boolean;
 begin
@@ -319,12 +319,12 @@ begin
         return true;
     end if;
     for source in
-        select s.oid, c.log, n.view is not null as needed
+        select s.oid, c.log, coalesce(n.view is not null and c.incarnation = here, false) as recorded
           from rwproxy.view_sources(stored.view) as s (oid)
           left join rwproxy.capture c on c.relation = rwproxy.capture_root(s.oid)
           left join rwproxy.capture_need n on n.relation = c.relation and n.view = stored.view
     loop
-        if not source.needed then
+        if not source.recorded then
             if (fired is null or trigger.last_trigger_at < moment - pause)
                 and (rwproxy.capture_obstacle(source.oid)).obstacle is null
             then
@@ -375,7 +375,9 @@ declare
     captured record;
     news boolean;
 begin
-    for captured in select c.log from rwproxy.capture c where c.wakes loop
+    for captured in
+        select c.log from rwproxy.capture c where c.wakes and c.incarnation = rwproxy.incarnation()
+    loop
         execute pg_catalog.format(
             'select exists (select from %s l where not pg_catalog.pg_visible_in_snapshot(l.xid, $1))', captured.log)
            into news using seen;
@@ -439,7 +441,7 @@ declare
     patience constant interval := '1 minute';
     pause constant interval := '2 seconds';
     moment timestamptz := coalesce((arguments ->> 'now')::timestamptz, pg_catalog.clock_timestamp());
-    system text := rwproxy.system_identifier();
+    here constant text := rwproxy.incarnation();
     again timestamptz;
     quiet boolean;
     unseen boolean;
@@ -510,7 +512,7 @@ begin
         update rwproxy.schedule s
            set last_trigger = pg_catalog.pg_current_snapshot(),
                last_trigger_at = moment,
-               last_trigger_system = system,
+               last_trigger_incarnation = here,
                waits_since = null
          where s.table_id = stored.id;
         perform rwproxy.enqueue_by_itself(stored.id, 'trigger');

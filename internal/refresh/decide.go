@@ -21,7 +21,7 @@ const (
 	reasonPolicy            = "REFRESH_POLICY"                      // the table's property asks for it
 	reasonPredicateVolatile = "REPLACE_WHERE_NOT_DETERMINISTIC"
 	reasonPriorVolatile     = "PRIOR_REPLACE_WHERE_NOT_DETERMINISTIC"
-	reasonClusterChanged    = "CLUSTER_CHANGED"    // the last refresh ran in another database cluster
+	reasonClusterChanged    = "CLUSTER_CHANGED"    // the database was restored from a dump since the last refresh, or upgraded
 	reasonDefinitionChanged = "DEFINITION_CHANGED" // of the flow, or of what it reads
 	reasonTargetNotTracked  = "TARGET_NOT_TRACKED" // whether somebody else wrote to the window is not known
 	reasonExternalChange    = "EXTERNAL_CHANGE_IN_REPLACE_WINDOW"

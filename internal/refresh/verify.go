@@ -240,7 +240,7 @@ func (v *Verification) judge(flow flowstate.Refreshed) {
 	case v.Missing == 0 && v.Extra == 0:
 		v.Outcome = VerifiedExact
 	case flow.Moved:
-		v.Outcome, v.Reason = VerifiedUnknown, "the last refresh was on another database cluster"
+		v.Outcome, v.Reason = VerifiedUnknown, "the database was restored from a dump, or upgraded, since the last refresh"
 	case flow.Redefined:
 		v.Outcome, v.Reason = VerifiedBehind, "the flow, or what it reads, was redefined since the last refresh"
 	case len(flow.Changed) > 0:
