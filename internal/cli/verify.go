@@ -98,7 +98,7 @@ func printTable(out io.Writer, verifications []refresh.Verification) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "table\toutcome\tmissing\textra\treason")
 	for _, v := range verifications {
-		line := fmt.Sprintf("%s\t%s\t%d\t%d\t%s", v.Table, v.Outcome, v.Missing, v.Extra, v.Reason)
+		line := fmt.Sprintf("%s\t%s\t%d\t%d\t%s", printable(v.Table), v.Outcome, v.Missing, v.Extra, printable(v.Reason))
 		fmt.Fprintln(table, strings.TrimRight(line, "\t"))
 	}
 	if err := table.Flush(); err != nil {
@@ -108,7 +108,7 @@ func printTable(out io.Writer, verifications []refresh.Verification) error {
 		if v.Missing+v.Extra == 0 {
 			continue
 		}
-		fmt.Fprintf(out, "\n%s where %s\n", v.Table, v.Window)
+		fmt.Fprintf(out, "\n%s where %s\n", printable(v.Table), printable(v.Window))
 		printRows(out, "+", v.MissingRows, v.Missing)
 		printRows(out, "-", v.ExtraRows, v.Extra)
 	}
@@ -118,7 +118,7 @@ func printTable(out io.Writer, verifications []refresh.Verification) error {
 // printRows prints the first rows of one side.
 func printRows(out io.Writer, sign string, rows []string, total int64) {
 	for _, row := range rows {
-		fmt.Fprintln(out, sign, row)
+		fmt.Fprintln(out, sign, printable(row))
 	}
 	if total > int64(len(rows)) {
 		fmt.Fprintf(out, "%s ... (%d rows in all)\n", sign, total)
