@@ -84,7 +84,9 @@ func TestAReadOnlyTransactionRefusesARefresh(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, _ database, s *session) {
 		s.createTotals()
 		s.exec(`insert into orders values (4, current_date, 1)`, `begin read only`)
-		s.fails("25006", `refresh streaming table totals`)
+		if err := s.fails("25006", `refresh streaming table totals`); err.Message != "cannot execute REFRESH STREAMING TABLE in a read-only transaction" {
+			t.Error(err.Message)
+		}
 		s.exec(`rollback`, `set default_transaction_read_only = on`)
 		s.fails("25006", `refresh streaming table totals`)
 		s.exec(`set default_transaction_read_only = off`)

@@ -56,7 +56,8 @@ begin
         and pg_catalog.has_table_privilege(caller, target, 'DELETE')
     ) then
         raise exception using errcode = 'insufficient_privilege',
-            message = pg_catalog.format('permission denied for table %s', relation.relname);
+            message = pg_catalog.format('permission denied for table %s', relation.relname),
+            hint = 'A role that refreshes needs SELECT, INSERT and DELETE on the table, and SELECT on the view of its flow in schema rwproxy_flows.';
     end if;
 end
 $$;

@@ -53,10 +53,16 @@ func Main(arguments []string) int {
 		demonstrate: demonstrate,
 	}
 	if err := p.run(context.Background(), arguments); err != nil {
-		fmt.Fprintln(p.stderr, "rwproxy:", printable(strings.ReplaceAll(err.Error(), "\n", "; ")))
+		fmt.Fprintln(p.stderr, "rwproxy:", oneLine(err))
 		return 1
 	}
 	return 0
+}
+
+// oneLine is an error as the program ends with it. Attempts to connect stand on
+// lines of their own below what they have been for.
+func oneLine(err error) string {
+	return printable(strings.NewReplacer(":\n", ": ", "\n", "; ").Replace(err.Error()))
 }
 
 // run parses the command line and runs the command.

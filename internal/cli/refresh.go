@@ -67,7 +67,11 @@ func (c *refreshCommand) start(ctx context.Context, conn *pgx.Conn) (acceptance,
 	session := pgsession.FromPgx(conn)
 	rows, err := session.Query(ctx, refreshNameQuery, c.Table)
 	if err != nil {
-		return acceptance{}, err
+		return acceptance{}, pgdiag.Edited(err, func(d *pgdiag.Diagnostic) {
+			if d.Code == "22023" {
+				d.Hint = `A table is named as in SQL: a name that is not a plain word needs double quotes, which the shell leaves in within single ones: '"May 2024"'.`
+			}
+		})
 	}
 	var name []string
 	if err := json.Unmarshal([]byte(rows[0][0].Text), &name); err != nil {

@@ -243,6 +243,26 @@ func first(err error) error {
 	return err
 }
 
+func TestARoleThatMayNotRefreshIsToldWhatItNeeds(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	s := d.connect()
+	sales(s)
+	view := s.rows("select view::regclass from rwproxy.streaming_table")[0]
+	name, writer := d.role(s, "select on "+view)
+	for _, granted := range []string{"", "select, insert on by_day"} {
+		if granted != "" {
+			s.must("grant " + granted + " to " + name)
+		}
+		for _, statement := range []string{"refresh streaming table by_day", "refresh streaming table by_day async"} {
+			err := writer.fails("42501", statement)
+			if err.Message != "permission denied for table by_day" || !strings.HasPrefix(err.Hint, "A role that refreshes needs SELECT, INSERT and DELETE on the table") {
+				t.Errorf("%s with %q: %s. %s", statement, granted, err.Message, err.Hint)
+			}
+		}
+	}
+}
+
 func TestARequesterWithoutRightsFails(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)

@@ -76,6 +76,7 @@ func (e *Engine) Run(ctx context.Context, c Client, statement rewrite.Statement)
 		} else {
 			err = e.refresh(ctx, c, st)
 		}
+		err = readOnly(err)
 	case *rewrite.ExplainRefresh:
 		err = e.explainRefresh(ctx, c, st, &result)
 	case *rewrite.Insert:

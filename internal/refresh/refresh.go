@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/rwproxy/rwproxy/flowstate"
 	"github.com/rwproxy/rwproxy/internal/pgdiag"
@@ -61,7 +62,11 @@ func (e *Engine) newRefresh(ctx context.Context, c Client, st *rewrite.Refresh) 
 func (e *Engine) refreshable(ctx context.Context, c Client, st *rewrite.Refresh) (*flowstate.Target, error) {
 	target, err := e.lookup(ctx, c, st.Text, st.Target)
 	if err != nil {
-		return nil, err
+		return nil, pgdiag.Edited(err, func(d *pgdiag.Diagnostic) {
+			if d.Code == "42501" && strings.HasPrefix(d.Message, "permission denied for table ") {
+				d.Hint = "A role that refreshes needs SELECT, INSERT and DELETE on the table, and SELECT on the view of its flow in schema rwproxy_flows."
+			}
+		})
 	}
 	return target, refuseRefresh(st, target)
 }
@@ -206,6 +211,16 @@ func viewError(err error, view string) error {
 	return pgdiag.Edited(err, func(d *pgdiag.Diagnostic) {
 		if d.Position = 0; d.Code == "42501" {
 			d.Hint = "A role that refreshes needs SELECT, INSERT and DELETE on the table, and its owner's GRANT SELECT ON " + view + "."
+		}
+	})
+}
+
+// readOnly names the statement that a read-only transaction refuses: Postgres
+// names what we have sent for it.
+func readOnly(err error) error {
+	return pgdiag.Edited(err, func(d *pgdiag.Diagnostic) {
+		if d.Code == "25006" {
+			d.Message = strings.Replace(d.Message, "cannot execute INSERT ", "cannot execute REFRESH STREAMING TABLE ", 1)
 		}
 	})
 }
