@@ -159,7 +159,8 @@ end
 $$;
 
 -- capture_refusal says why a role and rwproxy's own may not add triggers to a
--- relation, and the way out: null when they may.
+-- relation, and the way out: null when they may. A member of a superuser's role
+-- can become that superuser, which is not to be recommended.
 create function rwproxy.capture_refusal(author name, relation oid, out obstacle text, out hint text)
 language sql stable
 as $$
@@ -170,10 +171,14 @@ as $$
            case
                when not may.by_author
                    then pg_catalog.format('GRANT TRIGGER ON %s TO %I.', t.oid::regclass, author)
-               else pg_catalog.format('GRANT %I TO %I.', pg_catalog.pg_get_userbyid(c.relowner), current_user)
+               when o.rolsuper
+                   then pg_catalog.format('ALTER TABLE %s OWNER TO a role that is no superuser, and GRANT that one TO %I.',
+                       t.oid::regclass, current_user)
+               else pg_catalog.format('GRANT %I TO %I.', o.rolname, current_user)
            end
       from rwproxy.capture_tree(rwproxy.capture_root(relation)) as t (oid)
       join pg_catalog.pg_class c on c.oid = t.oid
+      join pg_catalog.pg_roles o on o.oid = c.relowner
      cross join lateral (
            select pg_catalog.pg_has_role(author, c.relowner, 'USAGE')
                       or pg_catalog.has_table_privilege(author, c.oid, 'TRIGGER') as by_author,

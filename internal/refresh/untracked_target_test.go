@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rwproxy/rwproxy/internal/pgdiag"
 )
 
 func TestATargetThatCannotBeTrackedIsTheReason(t *testing.T) {
@@ -21,7 +23,7 @@ func TestATargetThatCannotBeTrackedIsTheReason(t *testing.T) {
 		want := "changes of " + table + ` cannot be recorded: rwproxy's service role "` + service + `" is not a member of the owner of ` + table
 		found := false
 		for _, n := range s.notices {
-			found = found || n.Message == want && n.Hint == "GRANT postgres TO "+service+"."
+			found = found || n.Message == want && n.Hint == "ALTER TABLE "+table+" OWNER TO a role that is no superuser, and GRANT that one TO "+service+"."
 		}
 		if !found {
 			t.Errorf("no notice: %s\nin %v", want, s.notices)
@@ -35,6 +37,14 @@ func TestATargetThatCannotBeTrackedIsTheReason(t *testing.T) {
 	}) {
 		t.Errorf("the plan is\n%s", strings.Join(plan, "\n"))
 	}
-	s.must("grant postgres to "+service, "refresh streaming table dst", "refresh streaming table dst")
+	owner, _ := d.role(s)
+	s.must("alter table dst owner to " + owner)
+	hint := "GRANT " + owner + " TO " + service + "."
+	s.notices = nil
+	s.must("create streaming table dst2 flow replace where true by name select d from dst")
+	if !slices.ContainsFunc(s.notices, func(n *pgdiag.Diagnostic) bool { return n.Hint == hint }) {
+		t.Errorf("no notice has the hint %s", hint)
+	}
+	s.must("alter table dst owner to postgres", "drop table dst2", "grant postgres to "+service, "refresh streaming table dst", "refresh streaming table dst")
 	s.expect("select technique from rwproxy.refreshes order by requested_at desc limit 1", "NO_OP")
 }
