@@ -20,18 +20,38 @@ func copyDatabase(t *testing.T, s *session, url string) string {
 }
 
 // restoreInto copies a database into another one by pg_dump and pg_restore.
-func restoreInto(t *testing.T, s *session, url, into string) {
+func restoreInto(t *testing.T, s *session, url, into string, options ...string) {
 	t.Helper()
 	bin := s.value("select setting from pg_config where name = 'BINDIR'")
 	file := filepath.Join(t.TempDir(), "dump")
 	for _, command := range []*exec.Cmd{
 		exec.CommandContext(t.Context(), filepath.Join(bin, "pg_dump"), "--format=custom", "--file="+file, "--dbname="+url),
-		exec.CommandContext(t.Context(), filepath.Join(bin, "pg_restore"), "--exit-on-error", "--dbname="+into, file),
+		exec.CommandContext(t.Context(), filepath.Join(bin, "pg_restore"), append(options, "--exit-on-error", "--dbname="+into, file)...),
 	} {
 		if output, err := command.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %v\n%s", command, err, output)
 		}
 	}
+}
+
+// A restore of much data takes a while, and an rwproxy looks in.
+func TestWhatIsBeingRestoredIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	url := installed(t)
+	s := connect(t, url, "")
+	s.dailyTable()
+	into := pgtest.Database(t)
+	r := connect(t, into, "")
+	for _, section := range []string{"pre-data", "data", "post-data"} {
+		restoreInto(t, s, url, into, "--section="+section)
+		err := flowstate.Install(t.Context(), r.conn)
+		if section == "post-data" {
+			ok(t, err)
+		} else {
+			refused(t, err, "55000", "schema rwproxy is not complete")
+		}
+	}
+	r.refresh(r.lookup("daily").OID, flowstate.KindWindow, "true")
 }
 
 func TestFlowsSurviveDumpAndRestore(t *testing.T) {

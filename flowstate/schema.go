@@ -49,8 +49,9 @@ func migrations() ([]string, error) {
 // Install brings the schemas of the connection's database up to date, in one
 // transaction. It changes nothing when they are, and any number of proxies may
 // do it at once. The role needs CREATE on the database and becomes the owner.
-// Errors: 55000 if the schemas are of a newer rwproxy, 42501 without the right,
-// or if somebody else made a schema of that name.
+// Errors: 55000 if the schemas are of a newer rwproxy or are still being
+// restored, 42501 without the right, or if somebody else made a schema of that
+// name.
 func Install(ctx context.Context, conn *pgx.Conn) error {
 	if err := alone(ctx, conn, install); err != nil {
 		return fmt.Errorf("install schema rwproxy: %w", err)
@@ -94,6 +95,9 @@ func install(ctx context.Context, tx pgx.Tx) error {
 	}
 	version, err := installedVersion(ctx, tx)
 	if err != nil {
+		return err
+	}
+	if err := refuseUnfinished(ctx, tx, version); err != nil {
 		return err
 	}
 	switch {
@@ -161,6 +165,24 @@ func refuseForeignOwner(ctx context.Context, tx pgx.Tx) error {
 	return pgdiag.New("42501", fmt.Sprintf("schema %q is owned by role %q", schema, owner)).
 		WithDetail("rwproxy runs what is in this schema for everybody, so it must belong to rwproxy's service role or to a superuser.").
 		WithHint(fmt.Sprintf("Run rwproxy with %q as the service role, or, if the schema is not rwproxy's, drop it.", owner))
+}
+
+// refuseUnfinished refuses schemas of which there is only a part: a dump is
+// being restored, which creates the tables first, then fills them, and creates
+// the triggers last.
+func refuseUnfinished(ctx context.Context, tx pgx.Tx, version int) error {
+	var tables, triggers bool
+	err := tx.QueryRow(ctx, `
+		select to_regclass('rwproxy.streaming_table') is not null,
+		       exists (
+		           select from pg_trigger
+		            where tgrelid = to_regclass('rwproxy.request') and tgname = 'b_run_step')`).Scan(&tables, &triggers)
+	if err != nil || !tables || version > 0 && triggers {
+		return err
+	}
+	return pgdiag.New("55000", "schema rwproxy is not complete").
+		WithDetail("A restore of the database has not ended, or did not succeed.").
+		WithHint("Wait for its end. If it has ended, drop the schemas rwproxy, rwproxy_flows, rwproxy_log and rwproxy_compat, and restore again.")
 }
 
 // installedVersion returns 0 if nothing is installed.

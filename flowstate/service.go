@@ -147,8 +147,8 @@ func (s *Service) Installed(ctx context.Context, client pgsession.Session, datab
 }
 
 // Unusable is why the schemas that a client's database has cannot be used:
-// 42501 if they are somebody else's, 55000 if they are a newer rwproxy's. It is
-// nil if there are none, or nothing is in the way.
+// 42501 if they are somebody else's, 55000 if they are a newer rwproxy's or are
+// still being restored. It is nil if there are none, or nothing is in the way.
 func (s *Service) Unusable(ctx context.Context, client pgsession.Session, database string) error {
 	oid, err := schemaOID(ctx, client)
 	if err != nil || oid == "" {
