@@ -164,6 +164,9 @@ func TestAClientThatVanishesTakesItsRefreshWithIt(t *testing.T) {
 		g.open()
 		g.gone(pid)
 		g.recovered(d, "FAILED")
+		if got := g.holder.value(`select error from rwproxy.refreshes where state = 'FAILED'`); got != "connection to client lost" {
+			t.Errorf("the history says %q", got)
+		}
 	})
 }
 

@@ -149,6 +149,11 @@ func (s *session) loss() *pgdiag.Diagnostic {
 	if s.server.ctx.Err() != nil {
 		return pgdiag.New("57P01", adminShutdown)
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.vanished {
+		return pgdiag.New("08006", "connection to client lost") // Postgres's words
+	}
 	return pgdiag.New("08006", errBackendLost.Error())
 }
 

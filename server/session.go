@@ -83,6 +83,7 @@ type session struct {
 	prepared    map[string]*prepared
 	portals     map[string]*portal
 	lost        bool     // the backend is gone
+	vanished    bool     // the client went first, while it waited for an answer
 	farewell    bool     // the client was told why by a FATAL
 	running     bool     // a handler runs: the client's goroutine ends the session
 	pumping     bool     // the client's goroutine passes COPY data on

@@ -79,6 +79,9 @@ func (s *session) watch() (stop func()) {
 				// Lifted here and then looked at, so that no call is missed.
 				_ = s.client.SetReadDeadline(time.Time{})
 			default:
+				s.mu.Lock()
+				s.vanished = !s.lost && s.ctx.Err() == nil
+				s.mu.Unlock()
 				s.cancel()
 				s.backend.Close()
 				s.cancelOurs()
