@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/rwproxy/rwproxy/internal/pgdiag"
+	"github.com/rwproxy/rwproxy/internal/pgsession"
 )
 
 const (
@@ -67,9 +67,12 @@ func (p *pool) do(ctx context.Context, do func(*pgx.Conn) error) error {
 
 // unreachable tells a client that it is not its own connection that failed.
 func (p *pool) unreachable(err error) error {
+	if err = pgsession.FromPgxError(err); pgdiag.Code(err) == "3D000" {
+		return err // it has been dropped, or has another name
+	}
 	d := pgdiag.New("08001", fmt.Sprintf("rwproxy's service role %q could not connect to database %q", p.config.User, p.config.Database)).
 		WithHint("Check the user and password of --upstream, and that this role may connect to the database.")
-	var refused *pgconn.PgError
+	var refused *pgdiag.Diagnostic
 	if errors.As(err, &refused) {
 		return d.WithDetail(refused.Message + ".")
 	}

@@ -108,8 +108,9 @@ func TestServiceReportsAnUnreachableDatabase(t *testing.T) {
 	t.Parallel()
 	service := newService(t, pgtest.Database(t))
 	err := service.EnsureInstalled(t.Context(), "there_is_no_such_database")
-	if got := pgdiag.Code(err); got != "08001" {
-		t.Errorf("got %v, want 08001", err)
+	var d *pgdiag.Diagnostic
+	if !errors.As(err, &d) || d.Code != "3D000" || d.Message != `database "there_is_no_such_database" does not exist` {
+		t.Errorf("got %v", err)
 	}
 	if _, err := flowstate.NewService("postgres://h:port/"); err == nil || strings.Contains(err.Error(), "secret") {
 		t.Errorf("got %v for a URL that is none", err)
@@ -120,7 +121,7 @@ func TestAServiceRoleThatLacksRightsIsNamed(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Database(t)
 	s := connect(t, url, "")
-	s.must("do $$ begin if not exists (select from pg_roles where rolname = 'weak_service') then create role weak_service login; end if; end $$")
+	s.must("do $$ begin if not exists (select from pg_roles where rolname = 'weak_service') then create role weak_service; end if; end $$", "alter role weak_service login")
 	config, err := pgx.ParseConfig(url)
 	ok(t, err)
 	service, err := flowstate.NewService(fmt.Sprintf("postgres://weak_service@%s:%d/postgres", config.Host, config.Port))
@@ -131,8 +132,9 @@ func TestAServiceRoleThatLacksRightsIsNamed(t *testing.T) {
 	if !errors.As(err, &d) || d.Code != "42501" || d.Hint != "GRANT CREATE ON DATABASE "+config.Database+" TO weak_service." {
 		t.Errorf("got %v", err)
 	}
-	err = service.Do(t.Context(), "no_such_database", func(pgsession.Session) error { return nil })
-	if !errors.As(err, &d) || d.Code != "08001" || d.Detail != `database "no_such_database" does not exist.` {
+	s.must("alter role weak_service nologin")
+	err = service.Do(t.Context(), "template1", func(pgsession.Session) error { return nil })
+	if !errors.As(err, &d) || d.Code != "08001" || d.Detail != `role "weak_service" is not permitted to log in.` {
 		t.Errorf("got %v", err)
 	}
 }

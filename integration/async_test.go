@@ -80,9 +80,7 @@ func (s *session) settled() {
 	s.t.Helper()
 	s.want(wholeTotals, s.recomputedTotals()...)
 	s.want(`select count(*) from rwproxy.refreshes where state in ('RUNNING', 'QUEUED')`, "0")
-	eventually(s.t, "no lock is left", func() bool {
-		return s.value(heldAdvisoryLocks) == "0"
-	})
+	s.holdsNoLock()
 }
 
 func TestARefreshThatNobodyWaitsForIsDone(t *testing.T) {

@@ -11,6 +11,13 @@ import (
 const heldAdvisoryLocks = `select count(*) from pg_locks where locktype = 'advisory' and objid <> 4294967295
 	and database = (select oid from pg_database where datname = current_database())`
 
+// holdsNoLock waits until nobody does: a proxy that looks for databases holds one
+// for a moment.
+func (s *session) holdsNoLock() {
+	s.t.Helper()
+	eventually(s.t, "no lock is left", func() bool { return s.value(heldAdvisoryLocks) == "0" })
+}
+
 // A refresh is held at each of its steps, and there the proxy, the backend or
 // the server is killed.
 
@@ -126,7 +133,7 @@ func (st step) crash(t *testing.T, d database, client *session, harm func(holder
 	eventually(t, "history says that the refresh is "+state, func() bool {
 		return alive.value(last) == state || st.unrecorded && alive.value(known) == "0"
 	})
-	alive.want(heldAdvisoryLocks, "0")
+	alive.holdsNoLock()
 	alive.want(`select count(*) from rwproxy.refreshes where state in ('RUNNING', 'QUEUED')`, "0")
 
 	next := connect(t, d.url)

@@ -275,5 +275,5 @@ func (g *gate) recovered(d database, state string) {
 	s.exec(`refresh streaming table gated`)
 	s.want(readGated, afterRefresh...)
 	s.want(`select state from rwproxy.refreshes order by requested_at`, "COMPLETED", state, "COMPLETED")
-	s.want(heldAdvisoryLocks, "0")
+	s.holdsNoLock()
 }

@@ -92,6 +92,8 @@ func (j *Jobs) look(ctx context.Context, open map[string]bool) {
 		switch {
 		case ctx.Err() != nil:
 			return
+		case isGone(pgdiag.Code(err)):
+			// It was dropped since the databases were listed.
 		case err != nil:
 			j.leave(name, err, false)
 		case has:
