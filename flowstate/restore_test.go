@@ -2,6 +2,7 @@ package flowstate_test
 
 import (
 	"context"
+	"fmt"
 	"os/exec"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/rwproxy/rwproxy/flowstate"
 	"github.com/rwproxy/rwproxy/internal/embedded"
 	"github.com/rwproxy/rwproxy/internal/embedded/pgtest"
+	"github.com/rwproxy/rwproxy/internal/pgdiag"
 )
 
 // ownServer starts a server on a data directory, of a new database cluster if
@@ -186,4 +188,36 @@ func TestARoleWithTheOIDOfAnotherOneHasAReader(t *testing.T) {
 	if got := r.rows(readers); len(got) > 0 {
 		t.Errorf("nobody uses %v", got)
 	}
+}
+
+// Of a table that was dropped past rwproxy a dump has the number of its OID,
+// which is another table's where it is restored.
+func TestATableIsNotTakenForOneThatWasDroppedBeforeTheDump(t *testing.T) {
+	t.Parallel()
+	server, other := ownServer(t, pgtest.TempDir(t)), ownServer(t, pgtest.TempDir(t))
+	connect(t, server.URL("postgres"), "").must("select lo_create(0) from generate_series(1, 20000)", "create database original")
+	url := server.URL("original")
+	s := connect(t, url, "")
+	ok(t, flowstate.Install(t.Context(), s.conn))
+	oid := s.dailyTable()
+	s.must("drop table daily")
+
+	connect(t, other.URL("postgres"), "").must("create database restored")
+	restored := other.URL("restored")
+	r := connect(t, restored, "")
+	r.must(fmt.Sprintf("do $$ begin while lo_create(0) < %d loop end loop; end $$", oid-1), "create table innocent (day date, amount bigint)")
+	if got := r.value("select 'innocent'::regclass::oid"); got != fmt.Sprint(oid) {
+		t.Fatalf("the OID is %s and not %d, the test shows nothing", got, oid)
+	}
+	restoreInto(t, s, url, restored)
+	r.lock(oid)
+	if _, err := flowstate.Start(t.Context(), r, flowstate.Refresh{Target: oid, Kind: flowstate.KindWindow, Cause: flowstate.CauseStatement}); pgdiag.Code(err) != "42809" {
+		t.Errorf("a refresh of it: %v", err)
+	}
+	r.unlock(oid)
+	ok(t, flowstate.Sweep(t.Context(), r))
+	if got := r.value("select count(*) from rwproxy.streaming_table"); got != "0" {
+		t.Errorf("%s streaming tables after a sweep", got)
+	}
+	r.must("table innocent")
 }

@@ -6,6 +6,10 @@
 create table rwproxy.streaming_table (
     id uuid primary key default pg_catalog.gen_random_uuid(),
     target regclass not null unique,
+    -- The target as it was seen last; see rwproxy.is_stray.
+    seen_oid oid,
+    seen_name text,
+    seen_incarnation text,
     statement text not null,
     declared_columns boolean not null,
     properties jsonb not null,

@@ -140,8 +140,15 @@ declare
 begin
     perform rwproxy.require_target(caller, relation);
     insert into rwproxy.streaming_table
-           (target, statement, declared_columns, properties, comment, partition_by, schedule, settings)
+           (target, seen_oid, seen_name, seen_incarnation,
+            statement, declared_columns, properties, comment, partition_by, schedule, settings)
     values (relation,
+            relation,
+            (select pg_catalog.format('%I.%I', n.nspname, c.relname)
+               from pg_catalog.pg_class c
+               join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+              where c.oid = relation),
+            rwproxy.incarnation(),
             arguments ->> 'statement',
             (arguments ->> 'declared_columns')::boolean,
             arguments -> 'properties',
@@ -242,6 +249,21 @@ begin
 end
 $$;
 
+-- is_stray says that the target of a restored streaming table is another table,
+-- which must not be taken for it. Of a table that was dropped a dump has the
+-- number of its OID, which can be any table's where it is restored. Of another
+-- table the dump has the name, and where it is restored its OID is another one.
+create function rwproxy.is_stray(stored rwproxy.streaming_table, incarnation text) returns boolean
+language sql stable
+as $$
+    select coalesce(stored.seen_incarnation <> incarnation and stored.seen_oid = stored.target::oid, false)
+       and not exists (
+           select
+             from pg_catalog.pg_class c
+             join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+            where c.oid = stored.target and pg_catalog.format('%I.%I', n.nspname, c.relname) = stored.seen_name)
+$$;
+
 -- sweep forgets the streaming tables whose target was dropped without us, and
 -- follows the tables that were renamed. It
 -- never fails and never waits: what it cannot do now is done at the next look.
@@ -251,24 +273,33 @@ language plpgsql
 set lock_timeout = '100ms'
 as $$
 declare
+    here text := rwproxy.incarnation();
     gone rwproxy.streaming_table;
 begin
     -- A flow that was defined with its table is called as the table is.
     update rwproxy.streaming_table t
-       set flow_name = c.relname
+       set flow_name = case when t.flow_name is not null and t.flow_statement is null then c.relname else t.flow_name end,
+           seen_oid = c.oid,
+           seen_name = pg_catalog.format('%I.%I', n.nspname, c.relname),
+           seen_incarnation = here
       from pg_catalog.pg_class c
+      join pg_catalog.pg_namespace n on n.oid = c.relnamespace
      where c.oid = t.target
-       and t.flow_statement is null
-       and t.flow_name <> c.relname;
+       and not rwproxy.is_stray(t, here)
+       and (t.flow_statement is null and t.flow_name <> c.relname
+            or (t.seen_oid, t.seen_name, t.seen_incarnation)
+               is distinct from (c.oid, pg_catalog.format('%I.%I', n.nspname, c.relname), here));
     if not exists (
         select from rwproxy.streaming_table t
          where not exists (select from pg_catalog.pg_class c where c.oid = t.target)
+            or rwproxy.is_stray(t, here)
     ) then
         return;
     end if;
     for gone in
         select t.* from rwproxy.streaming_table t
          where not exists (select from pg_catalog.pg_class c where c.oid = t.target)
+            or rwproxy.is_stray(t, here)
            for update skip locked
     loop
         begin

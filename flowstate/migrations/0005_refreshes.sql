@@ -102,7 +102,7 @@ begin
       join pg_catalog.pg_namespace n on n.oid = c.relnamespace
      where c.oid = (arguments ->> 'target')::oid;
     select t.* into stored from rwproxy.streaming_table t where t.target = relation.oid;
-    if not found then
+    if not found or rwproxy.is_stray(stored, rwproxy.incarnation()) then
         raise exception using errcode = 'wrong_object_type',
             message = pg_catalog.format('"%s" is not a streaming table', relation.relname);
     elsif stored.flow_name is null then
