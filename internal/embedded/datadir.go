@@ -105,7 +105,12 @@ func refuseForeign(path string) error {
 }
 
 // release gives the lock up.
-func (d *dataDir) release() error { return d.lock.Close() }
+//
+// It unlocks by itself: a program that is being started, and has not given up
+// the files that it inherits yet, would keep the lock a moment longer.
+func (d *dataDir) release() error {
+	return errors.Join(syscall.Flock(int(d.lock.Fd()), syscall.LOCK_UN), d.lock.Close())
+}
 
 // major returns the PostgreSQL major of the cluster, 0 when there is none yet.
 func (d *dataDir) major() (int, error) {
