@@ -152,33 +152,19 @@ type wire struct {
 // dialWire connects and logs in as user to the database of url.
 func dialWire(t testing.TB, url string, options ...string) *wire {
 	t.Helper()
-	w, err := tryWire(t, url, options...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return w
-}
-
-// tryWire is dialWire where Postgres may refuse.
-func tryWire(t testing.TB, url string, options ...string) (*wire, error) {
-	t.Helper()
 	config, err := pgx.ParseConfig(url)
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := dialRaw(t, net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port))))
 	w.send(startupPacket(append([]string{"user", config.User, "database", config.Database}, options...)...))
-	var frames []frame
-	for f := w.read(); f != nil; f = w.read() {
-		switch frames = append(frames, f); f.typ() {
-		case 'K':
+	for _, f := range w.until('Z') {
+		if f.typ() == 'K' {
 			w.pid = binary.BigEndian.Uint32(f.content())
 			w.key = f.content()[4:]
-		case 'Z':
-			return w, nil
 		}
 	}
-	return nil, fmt.Errorf("connection ended before 'Z'; got %s", shape(frames))
+	return w
 }
 
 func dialRaw(t testing.TB, address string) *wire {
