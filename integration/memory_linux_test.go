@@ -20,8 +20,8 @@ const (
 	mebibyte = 1 << 20
 	// huge is near Postgres's limit of a message.
 	huge = 1000 * mebibyte
-	// growth is what the proxy's resident memory may grow by meanwhile: buffers,
-	// and, many times that, what the race detector keeps of them.
+	// growth is what the proxy's resident memory may grow by meanwhile: far less
+	// than what passes, and more than buffers and what is garbage for a while.
 	growth = 64 * mebibyte
 )
 
