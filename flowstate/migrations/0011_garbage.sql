@@ -229,7 +229,8 @@ $$;
 
 -- source_tracking: the tables that a flow's query reads, and whether their
 -- changes are recorded. It asks of catalogs what tracking_obstacle asks, as a
--- view whose reader may not execute that.
+-- view whose reader may not execute that; but not whether the log came with a
+-- dump, which holds until the next refresh.
 create view rwproxy.source_tracking as
 select s.view,
        s.name,
